@@ -1,0 +1,8 @@
+// The one include for tests: Catch2 v2 or v3.
+#pragma once
+
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif
