@@ -1,0 +1,45 @@
+// A scenario: everything that was asked, typed and located. `read_scenario` touches the disk; nothing
+// after it does.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/base/diagnostics.h"
+#include "sim/scenario/assumptions.h"
+#include "sim/scenario/hardware_spec.h"
+#include "sim/scenario/job_spec.h"
+#include "sim/scenario/model_spec.h"
+
+namespace sim {
+
+struct Scenario {
+  std::string name;    // the file's stem
+  std::string path;
+  ModelSpec model;
+  ClusterSpec cluster;
+  SoftwareSpec software;
+  JobSpec job;
+  AllocatorSpec allocator;
+  ObservedSpec observed;
+  std::vector<Expectation> expect;
+  Assumptions assumptions;
+};
+
+// Where models/ and hardware/ are found: REHEARSE_HOME, else beside the executable's source tree.
+struct DataRoots {
+  std::string models;
+  std::string hardware;
+};
+
+// One `key=value` of the command line, laid over the file before it is read: {"job.micro_batch_size", "4"}.
+using Override = std::pair<std::string, std::string>;
+
+// Reads, checks what can be checked on this floor, and files every default as an assumption. All
+// mistakes of the file are filed in one go; nullopt if there is any error.
+std::optional<Scenario> read_scenario(const std::string& path, const DataRoots& roots,
+                                      const std::vector<Override>& overrides, Diagnostics& diagnostics);
+
+}  // namespace sim
