@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK(condition, message)                                                              \
-  do {                                                                                         \
-    if (!(condition)) {                                                                        \
-      std::fprintf(stderr, "%s:%d: internal error: %s (%s)\n", __FILE__, __LINE__, message,    \
-                   #condition);                                                                \
-      std::abort();                                                                            \
-    }                                                                                          \
+#define CHECK(condition, message)                                                           \
+  do {                                                                                      \
+    if (!(condition)) {                                                                     \
+      std::fprintf(stderr, "%s:%d: internal error: %s (%s)\n", __FILE__, __LINE__, message, \
+                   #condition);                                                             \
+      std::abort();                                                                         \
+    }                                                                                       \
   } while (false)

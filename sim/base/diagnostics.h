@@ -1,5 +1,5 @@
-// What is wrong with an input, and where. Readers file into a Diagnostics sink and go on, so one run
-// shows every mistake; the command line renders the list and exits 2.
+// What is wrong with an input, and where. Readers file into a Diagnostics sink and go on, so one
+// run shows every mistake; the command line renders the list and exits 2.
 //
 //   scenarios/a.yaml:17:5: error: unknown key 'recompute_granularty' in job
 //      17 |     recompute_granularty: full
@@ -22,8 +22,9 @@ struct SourceFile {
   std::string text;
 };
 
-// A place in a source file. `line` and `column` count from 1 (columns in code points); 0 = the whole
-// file. `length` is the number of code points to underline, at least 1. No file: a command-line value.
+// A place in a source file. `line` and `column` count from 1 (columns in code points); 0 = the
+// whole file. `length` is the number of code points to underline, at least 1. No file: a
+// command-line value.
 struct Span {
   std::shared_ptr<const SourceFile> file;
   int line = 0;
@@ -68,7 +69,8 @@ class Diagnostics {
   std::size_t errors_ = 0;
 };
 
-// The whole list as text, in file order as filed, tabs expanded, long lines clipped around the caret.
+// The whole list as text, in file order as filed, tabs expanded, long lines clipped around the
+// caret.
 std::string render(const Diagnostics& diagnostics, bool colour = false);
 std::string render(const Diagnostic& diagnostic, bool colour = false);
 

@@ -18,8 +18,14 @@ struct Bytes {
   std::int64_t count = 0;
 
   friend constexpr auto operator<=>(Bytes, Bytes) = default;
-  constexpr Bytes& operator+=(Bytes b) { count += b.count; return *this; }
-  constexpr Bytes& operator-=(Bytes b) { count -= b.count; return *this; }
+  constexpr Bytes& operator+=(Bytes b) {
+    count += b.count;
+    return *this;
+  }
+  constexpr Bytes& operator-=(Bytes b) {
+    count -= b.count;
+    return *this;
+  }
   friend constexpr Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
   friend constexpr Bytes operator-(Bytes a, Bytes b) { return {a.count - b.count}; }
   friend constexpr Bytes operator-(Bytes a) { return {-a.count}; }
@@ -38,7 +44,10 @@ constexpr Bytes round_up(Bytes a, Bytes quantum) {
 struct Flops {
   double count = 0;
   friend constexpr auto operator<=>(Flops, Flops) = default;
-  constexpr Flops& operator+=(Flops b) { count += b.count; return *this; }
+  constexpr Flops& operator+=(Flops b) {
+    count += b.count;
+    return *this;
+  }
   friend constexpr Flops operator+(Flops a, Flops b) { return {a.count + b.count}; }
   friend constexpr Flops operator*(Flops a, double n) { return {a.count * n}; }
   friend constexpr Flops operator*(double n, Flops a) { return {a.count * n}; }
@@ -47,8 +56,12 @@ struct Flops {
 struct ByteRate {  // bytes per second
   double per_second = 0;
   friend constexpr auto operator<=>(ByteRate, ByteRate) = default;
-  friend constexpr ByteRate operator+(ByteRate a, ByteRate b) { return {a.per_second + b.per_second}; }
-  friend constexpr ByteRate operator-(ByteRate a, ByteRate b) { return {a.per_second - b.per_second}; }
+  friend constexpr ByteRate operator+(ByteRate a, ByteRate b) {
+    return {a.per_second + b.per_second};
+  }
+  friend constexpr ByteRate operator-(ByteRate a, ByteRate b) {
+    return {a.per_second - b.per_second};
+  }
   friend constexpr ByteRate operator*(ByteRate a, double n) { return {a.per_second * n}; }
   friend constexpr ByteRate operator/(ByteRate a, double n) { return {a.per_second / n}; }
 };
@@ -95,17 +108,37 @@ constexpr ByteRate operator/(Bytes b, Duration d) {
 
 inline namespace literals {
 constexpr Bytes operator""_B(unsigned long long n) { return {static_cast<std::int64_t>(n)}; }
-constexpr Bytes operator""_KiB(unsigned long long n) { return {static_cast<std::int64_t>(n) << 10}; }
-constexpr Bytes operator""_MiB(unsigned long long n) { return {static_cast<std::int64_t>(n) << 20}; }
-constexpr Bytes operator""_GiB(unsigned long long n) { return {static_cast<std::int64_t>(n) << 30}; }
-constexpr Bytes operator""_GB(unsigned long long n) { return {static_cast<std::int64_t>(n) * 1'000'000'000}; }
+constexpr Bytes operator""_KiB(unsigned long long n) {
+  return {static_cast<std::int64_t>(n) << 10};
+}
+constexpr Bytes operator""_MiB(unsigned long long n) {
+  return {static_cast<std::int64_t>(n) << 20};
+}
+constexpr Bytes operator""_GiB(unsigned long long n) {
+  return {static_cast<std::int64_t>(n) << 30};
+}
+constexpr Bytes operator""_GB(unsigned long long n) {
+  return {static_cast<std::int64_t>(n) * 1'000'000'000};
+}
 constexpr ByteRate operator""_GBps(unsigned long long n) { return {static_cast<double>(n) * 1e9}; }
-constexpr ByteRate operator""_Gbps(unsigned long long n) { return {static_cast<double>(n) * 1e9 / 8}; }
-constexpr FlopRate operator""_TFLOPS(unsigned long long n) { return {static_cast<double>(n) * 1e12}; }
-constexpr Duration operator""_ns(unsigned long long n) { return Duration{static_cast<std::int64_t>(n) * 1'000}; }
-constexpr Duration operator""_us(unsigned long long n) { return Duration{static_cast<std::int64_t>(n) * 1'000'000}; }
-constexpr Duration operator""_ms(unsigned long long n) { return Duration{static_cast<std::int64_t>(n) * 1'000'000'000}; }
-constexpr Duration operator""_s(unsigned long long n) { return Duration{static_cast<std::int64_t>(n) * 1'000'000'000'000}; }
+constexpr ByteRate operator""_Gbps(unsigned long long n) {
+  return {static_cast<double>(n) * 1e9 / 8};
+}
+constexpr FlopRate operator""_TFLOPS(unsigned long long n) {
+  return {static_cast<double>(n) * 1e12};
+}
+constexpr Duration operator""_ns(unsigned long long n) {
+  return Duration{static_cast<std::int64_t>(n) * 1'000};
+}
+constexpr Duration operator""_us(unsigned long long n) {
+  return Duration{static_cast<std::int64_t>(n) * 1'000'000};
+}
+constexpr Duration operator""_ms(unsigned long long n) {
+  return Duration{static_cast<std::int64_t>(n) * 1'000'000'000};
+}
+constexpr Duration operator""_s(unsigned long long n) {
+  return Duration{static_cast<std::int64_t>(n) * 1'000'000'000'000};
+}
 }  // namespace literals
 
 }  // namespace sim

@@ -1,0 +1,23 @@
+// One verb of `rehearse`. `add` declares its options on `app` and returns what runs it; the
+// returned function gives the exit code: 0 it fits, 1 it does not, 2 trouble.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+namespace CLI {
+class App;
+}
+
+namespace sim::cli {
+
+struct Command {
+  std::string_view name;
+  std::string_view description;
+  std::function<int()> (*add)(CLI::App& app);
+};
+
+// Each command defines itself in commands/<name>.cpp; commands/catalog.cpp lists them.
+extern const Command kRun, kCheck, kPlan, kProgram, kReplay, kList;
+
+}  // namespace sim::cli

@@ -1,0 +1,22 @@
+// Programs + Machine -> Timeline. A pure function: no clock, no file, no global; two calls give the
+// same bytes. Ranks of one class (same program, equal place) are simulated once; a collective that
+// not all members enter is a Hang, an allocation that fails a CudaOutOfMemory, and so on: results,
+// not errors.
+#pragma once
+
+#include "sim/engine/machine.h"
+#include "sim/program/program.h"
+#include "sim/timeline/timeline.h"
+
+namespace sim::engine {
+
+struct SimulateOptions {
+  bool record_slices = false;  // fill Timeline::slices
+  bool record_memory = false;  // fill Timeline::memory
+  bool fold_ranks = true;      // false: simulate every rank by itself (the result must be the same)
+};
+
+Timeline simulate(const program::Workload& workload, const Machine& machine,
+                  const SimulateOptions& options = {});
+
+}  // namespace sim::engine
