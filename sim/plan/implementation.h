@@ -1,0 +1,46 @@
+// Which implementation of each logical operator runs: facts of the installed releases and the
+// trainer, as values. Filled by the program floor's libraries and trainers (the only places that
+// compare versions); read by layers/ and architectures/.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sim/base/terms.h"
+
+namespace sim::plan {
+
+enum class AttentionKind : std::uint8_t {
+  eager,
+  sdpa_flash,
+  sdpa_efficient,
+  sdpa_math,
+  flash_attention_2,
+  fastchat_flash  // FastChat's LLaMA patch: stacks q, k, v
+};
+
+enum class LossKind : std::uint8_t {
+  shift_then_upcast,  // transformers < 4.31: logits stay bf16, cross-entropy upcasts under autocast
+  upcast_then_shift,  // 4.31 ..: logits.float(), contiguous shifted copy
+  upcast_then_pad     // newest: labels are padded instead, logits.float() is used whole
+};
+
+struct Implementations {
+  AttentionKind attention = AttentionKind::eager;
+  bool attention_clamps_scores = false;  // torch.max(scores, finfo.min): transformers 4.28 - 4.30
+  LossKind loss = LossKind::upcast_then_shift;
+  bool mlp_down_before_up = false;      // module order gate, down, up (< 4.31), else gate, up, down
+  bool norm_multiplies_input = false;   // LlamaRMSNorm of < 4.31 multiplies the input itself
+  bool rotary_cache_per_layer = false;  // cos and sin tables as buffers of every layer
+  bool rotary_from_positions = false;   // cos and sin computed once per forward by the model
+  bool masks_materialised = false;      // a [b,1,s,s] causal mask is made in forward
+  bool inv_freq_persistent = false;     // rotary inv_freq stands in the state dict
+  // Precision of one forward.
+  DType compute = DType::f32;  // of the parameters as operators see them
+  std::optional<DType> autocast;
+  bool autocast_caches_weights = true;  // leaf fp32 parameters that require grad; not FSDP's views
+  bool tf32 = false;
+  std::int64_t batch = 1, sequence = 1;
+};
+
+}  // namespace sim::plan

@@ -1,0 +1,41 @@
+// One scenario end to end: read -> plan -> lower -> simulate -> analyse.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/base/diagnostics.h"
+#include "sim/engine/simulate.h"
+#include "sim/plan/plan.h"
+#include "sim/program/lower.h"
+#include "sim/report/report.h"
+#include "sim/scenario/scenario.h"
+
+namespace sim::study {
+
+// Everything between input and answer, for commands that print a stage.
+struct Stages {
+  Scenario scenario;
+  plan::Plan plan;
+  program::Lowered lowered;
+  Assumptions assumptions;
+};
+std::optional<Stages> prepare(const std::string& path, const DataRoots& roots,
+                              const std::vector<Override>& overrides, Diagnostics& diagnostics);
+
+struct Run {
+  Stages stages;
+  Timeline timeline;
+  report::Report report;
+};
+std::optional<Run> run(const std::string& path, const DataRoots& roots,
+                       const std::vector<Override>& overrides,
+                       const engine::SimulateOptions& options, Diagnostics& diagnostics);
+
+// The devices of a scenario: allocator of its torch release, observed totals, placement of ranks.
+std::optional<engine::Machine> make_machine(const Scenario& scenario,
+                                            const program::Software& software,
+                                            Assumptions& assumptions, Diagnostics& diagnostics);
+
+}  // namespace sim::study
