@@ -2,7 +2,8 @@
 // config_reader.h converts them. YAML is invisible above this file.
 //
 // Refused while parsing, each with its place: syntax errors, duplicate keys, merge keys (<<), aliases
-// that would blow up, nesting deeper than 64, more than 1 million nodes, several documents.
+// that would blow up, nesting deeper than 64, more than 200,000 values, several documents, an empty file, tags, bytes that
+// are no text (UTF-8), files over 1 MiB.
 #pragma once
 
 #include <memory>
