@@ -55,20 +55,17 @@ const Rendezvous::Entrant* find(const Rendezvous::Meeting& meeting, std::uint32_
 std::string doing(std::uint32_t rank_class, const Rendezvous& rendezvous, const Rank& rank,
                   const program::Workload& workload) {
   if (rank.finished()) return "finished its script";
-  const auto entered = rendezvous.entered_by(rank_class);
-  if (!entered.empty()) {
-    const auto& meeting = *entered.front();
-    return "waits in " +
-           in_words(*find(meeting, rank_class), workload.groups[meeting.group].name, rank);
+  for (const Rendezvous::Meeting* meeting : rendezvous.entered_by(rank_class)) {
+    const Rendezvous::Entrant& entrant = *find(*meeting, rank_class);
+    if (!entrant.arrived) continue;  // behind another on its stream
+    return "waits in " + in_words(entrant, workload.groups[meeting->group].name, rank);
   }
   return rank.waiting() ? "waits for its device" : "stopped in " + rank.phase_name();
 }
 
 // Classes with the same answer are named once.
-void add_words(std::string& all, const std::string& words) {
-  if (all == words || all.find(words + "; ") != std::string::npos) return;
-  if (all.size() > words.size() && all.ends_with("; " + words)) return;
-  all += (all.empty() ? "" : "; ") + words;
+void add_once(std::vector<std::string>& all, std::string words) {
+  if (std::find(all.begin(), all.end(), words) == all.end()) all.push_back(std::move(words));
 }
 
 }  // namespace
@@ -83,6 +80,7 @@ Hang explain_hang(const Rendezvous& rendezvous, const RankClasses& classes,
   const program::Group& group = workload.groups[meeting->group];
 
   Hang hang;
+  std::vector<std::string> answers;
   hang.collective = first.call.kind;
   hang.phase = speaker.phase_name();
   hang.scope = speaker.scope_name(first.scope);
@@ -100,18 +98,17 @@ Hang explain_hang(const Rendezvous& rendezvous, const RankClasses& classes,
     for (const RankId rank : group.ranks) {
       if (classes.class_of[rank] == c) hang.missing.push_back(rank);
     }
-    add_words(
-        hang.missing_is_doing,
-        entrant == nullptr
-            ? doing(c, rendezvous, *ranks[c], workload)
-            : fmt::format("is in {} of {} instead, which does not match {} of {}",
-                          in_words(*entrant, group.name, *ranks[c]), to_text(entrant->call.bytes),
-                          to_text(first.call.kind), to_text(first.call.bytes)));
+    add_once(answers, entrant == nullptr || !differs(*entrant, first)
+                          ? doing(c, rendezvous, *ranks[c], workload)
+                          : fmt::format("is in {} of {} instead, which does not match {} of {}",
+                                        in_words(*entrant, group.name, *ranks[c]),
+                                        to_text(entrant->call.bytes), to_text(first.call.kind),
+                                        to_text(first.call.bytes)));
   }
   if (meeting->stranger) {
-    add_words(hang.missing_is_doing,
-              fmt::format("the waiting rank is no member of group {}", group.name));
+    add_once(answers, fmt::format("the waiting rank is no member of group {}", group.name));
   }
+  hang.missing_is_doing = fmt::format("{}", fmt::join(answers, "; "));
   std::sort(hang.waiting.begin(), hang.waiting.end());
   std::sort(hang.missing.begin(), hang.missing.end());
   const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(hang.watchdog).count();
