@@ -2,9 +2,11 @@
 // its source. Descriptions only; the device models of floor 2 give them behaviour.
 #pragma once
 
-#include <array>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,12 @@
 
 namespace sim {
 
+struct ReadContext;
+
+enum class FormFactor : std::uint8_t { sxm, pcie };
+
 struct GpuSpec {
+<<<<<<< HEAD
   std::string name;                // the file's name: a100-sxm4-40gb
   std::string product;             // NVIDIA A100-SXM4-40GB
   Bytes total_memory;              // what cudaMemGetInfo reports; the OOM text prints it
@@ -28,9 +35,29 @@ struct GpuSpec {
   ByteRate pcie;       // per direction
   Bytes cuda_context;  // device memory of a process with a context and lazily loaded kernels
   ConfigNode source;   // citations by field
+=======
+  std::string name;            // the file's name: a100-sxm4-40gb
+  std::string product;         // NVIDIA A100-SXM4-40GB
+  FormFactor form_factor = FormFactor::sxm;
+  Bytes total_memory;          // what cudaMemGetInfo reports; the OOM text prints it
+  int compute_capability = 0;  // 80 = 8.0, 90 = 9.0
+  int multiprocessors = 0;     // SMs
+  std::map<DType, FlopRate> peak;   // dense matrix rates: bf16, fp16, tf32, fp32, fp64
+  ByteRate memory_bandwidth;
+  Bytes l2_cache;
+  ByteRate nvlink;             // per direction, all links together; 0 = none. PCIe cards: with bridges
+  ByteRate pcie;               // per direction
+  Bytes cuda_context;          // device memory of a process with a context and lazily loaded kernels
+  ConfigNode source;           // citations by field
+>>>>>>> input
 };
 
 enum class GpuInterconnect : std::uint8_t { nvswitch, nvlink_mesh, nvlink_pairs, pcie };
+
+// How files spell GpuInterconnect.
+template <class E>
+struct Choice;
+std::span<const Choice<GpuInterconnect>> interconnect_choices();
 
 struct NicSpec {
   int count = 0;       // per node
@@ -65,8 +92,21 @@ struct ClusterSpec {
   std::int64_t world_size() const { return nodes.value * processes_per_node.value; }
 };
 
+// `named` is the name of a file of hardware/gpus or hardware/nodes, without `.yaml`.
 std::optional<GpuSpec> read_gpu(const Named& named, const std::string& hardware_root, Diagnostics&);
 std::optional<NodeSpec> read_node(const Named& named, const std::string& hardware_root,
                                   Diagnostics&);
+
+// The same from a file already in memory.
+std::optional<GpuSpec> read_gpu(std::shared_ptr<const SourceFile> file, ReadContext& context);
+std::optional<NodeSpec> read_node(std::shared_ptr<const SourceFile> file, ReadContext& context);
+
+// The names that can be used, sorted.
+std::vector<std::string> gpu_names(const std::string& hardware_root);
+std::vector<std::string> node_names(const std::string& hardware_root);
+
+// `cluster:` of a scenario. nullopt where the node or the GPU cannot be read.
+std::optional<ClusterSpec> read_cluster(const ConfigNode& node, const std::string& hardware_root,
+                                        ReadContext& context);
 
 }  // namespace sim

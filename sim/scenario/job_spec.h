@@ -1,10 +1,12 @@
 // What the job is asked to do: trainer, strategy, precision, sizes, lifecycle.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/base/diagnostics.h"
@@ -13,6 +15,8 @@
 #include "sim/scenario/config_node.h"
 
 namespace sim {
+
+struct ReadContext;
 
 // A release as people write it: 2.0.1, 4.31.0, 2.11.0+cu130. Compared by its numbers.
 struct Release {
@@ -72,8 +76,14 @@ struct SaveSpec {
 };
 
 struct JobSpec {
+<<<<<<< HEAD
   Named trainer;  // fastchat, hf_trainer, pytorch (a bare loop)
   std::vector<StrategySpec> strategies;
+=======
+  Named trainer;                       // fastchat, hf_trainer, pytorch (a bare loop)
+  std::optional<Named> framework;      // absent = the one that the trainer uses for these strategies
+  std::vector<StrategySpec> strategies;  // empty (absent or none) = the trainer's own
+>>>>>>> input
   PrecisionSpec precision;
   Named optimizer;
   ConfigNode optimizer_options;
@@ -83,7 +93,11 @@ struct JobSpec {
   Located<std::int64_t> steps{3, {}};  // optimizer steps to run before the save
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
   std::optional<bool> checkpoint_reentrant;
+<<<<<<< HEAD
   Named attention;  // eager, sdpa, flash_attention_2
+=======
+  Named attention;                     // eager, sdpa, flash_attention_2; no name = the release's own choice
+>>>>>>> input
   std::optional<Located<double>> max_grad_norm;
   WeightsSource weights = WeightsSource::checkpoint;
   std::optional<SaveSpec> save;                     // absent = nothing is saved
@@ -111,5 +125,12 @@ struct Expectation {
   std::string key;  // verdict, phase, tried, allocated, ...
   ConfigNode value;
 };
+
+// The sections of a scenario, each from its map; what is wrong is filed in the context.
+JobSpec read_job(const ConfigNode& node, ReadContext& context);
+SoftwareSpec read_software(const ConfigNode& node, ReadContext& context);
+AllocatorSpec read_allocator(const ConfigNode& node, ReadContext& context);
+ObservedSpec read_observed(const ConfigNode& node, ReadContext& context);
+std::vector<Expectation> read_expect(const ConfigNode& node, ReadContext& context);
 
 }  // namespace sim
