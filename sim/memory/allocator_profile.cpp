@@ -27,6 +27,7 @@ constexpr AllocatorProfile family(std::string_view since, int major, int minor,
   profile.oom_wording = wording;
   const Release release{major, minor};
   profile.oversize_slack_is_option = release >= Release{2, 4};
+  profile.single_division_rounds = release >= Release{2, 5};
   profile.divisions_overwrite_last = release < Release{2, 9};
   profile.split_minimum_inclusive = release >= Release{2, 9};
   return profile;

@@ -39,6 +39,7 @@ struct AllocatorProfile {
   OomWording oom_wording = OomWording::one_line;
   bool oversize_slack_is_option = false;  // max_non_split_rounding_mb; a fixed 20 MiB before
   bool divisions_overwrite_last = false;  // ">:n" in a roundup list also replaces the last interval
+  bool single_division_rounds = false;    // one division rounds to 512 bytes; left as it is before
   bool split_minimum_inclusive = false;   // max_split_size_mb may be 20 itself
 
   Bytes min_block{512};               // kMinBlockSize: quantum of requests

@@ -14,7 +14,7 @@ constexpr Bytes kMebi{1 << 20};
 int log2_floor(std::int64_t n) { return 63 - std::countl_zero(static_cast<std::uint64_t>(n)); }
 
 // roundup_power2_next_division(): the space between two powers of two cut into equal divisions. A
-// single division leaves the size as it is, not even rounded to 512 bytes.
+// single division leaves the size as it is, not even rounded to 512 bytes (releases up to 2.4).
 Bytes round_to_division(Bytes size, std::int64_t divisions) {
   if (size.count <= 4 || divisions <= 1) return size;
   if (std::has_single_bit(static_cast<std::uint64_t>(size.count))) return size;
@@ -48,7 +48,8 @@ Bytes CachingAllocator::round_size(Bytes requested) const {
     const int interval = log2_floor(requested.count) - log2_floor(kMebi.count);
     const int last = static_cast<int>(table.size()) - 1;
     const std::int64_t divisions = table[static_cast<std::size_t>(std::clamp(interval, 0, last))];
-    if (divisions > 0 && requested > profile_.min_block * divisions) {
+    const std::int64_t least = profile_.single_division_rounds ? 2 : 1;
+    if (divisions >= least && requested > profile_.min_block * divisions) {
       return round_to_division(requested, divisions);
     }
   }
