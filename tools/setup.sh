@@ -3,6 +3,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 # clones share the compiler cache wherever they lie
 
 say() { echo "rehearse: $*" >&2; }
 die() { say "$*"; exit 2; }
@@ -33,17 +34,23 @@ need() {
   say "installing ${missing[*]}"
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
   { "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${missing[@]}"; } \
-    >"$log" 2>&1 </dev/null || { tail -n 20 "$log" >&2; die "could not install them (whole log: $log)"; }
+    >"$log" 2>&1 </dev/null ||
+    { tail -n 20 "$log" >&2; die "could not install them (whole log: $log)"; }
 }
 
-# build_targets TARGET...: configure on first use, then build what is stale in build/.
+# configure: build/ for ninja, on first use; afterwards ninja itself configures again where needed.
+configure() {
+  local log=$build/configure.log
+  [[ ! -e $build/build.ninja ]] || return 0
+  say "first build, this takes a few minutes"
+  cmake -S "$root" --preset release >"$log" 2>&1 ||
+    { tail -n 40 "$log" >&2; die "could not configure (whole log: $log)"; }
+}
+
+# build_targets TARGET...: builds what is stale in build/.
 build_targets() {
   local line tenth shown=0 log=$build/build.log start=$SECONDS
-  if [[ ! -e $build/build.ninja ]]; then
-    say "first build, this takes a few minutes"
-    cmake -S "$root" --preset release >"$log" 2>&1 \
-      || { tail -n 40 "$log" >&2; die "could not configure (whole log: $log)"; }
-  fi
+  configure
   # Ninja prints a line per step, "[12/143] ..."; we say every tenth of the way.
   NINJA_STATUS='[%f/%t] ' ninja -C "$build" "$@" 2>&1 | tee "$log" | while IFS= read -r line; do
     [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
@@ -56,6 +63,11 @@ build_targets() {
     die "the build failed (whole log: $log)"
   fi
   ((SECONDS - start < 10)) || say "built in $((SECONDS - start)) s"
+}
+
+# cpp_files: our C++ files; those under tests/house/bad break rules on purpose.
+cpp_files() {
+  git -C "$root" ls-files -- '*.h' '*.cpp' '*.cu' | grep -v '^tests/house/bad/'
 }
 
 mkdir -p "$build" || die "cannot write $build"
