@@ -77,10 +77,12 @@ void GraphBuilder::end_block_parameters(BlockId block) {
 
 void GraphBuilder::begin_block(BlockId block) {
   graph_.blocks[block].nodes.begin = graph_.nodes.next_id().value;
+  graph_.blocks[block].values.begin = graph_.values.next_id().value;
 }
 
 void GraphBuilder::end_block(BlockId block, const Var& output) {
   graph_.blocks[block].nodes.end = graph_.nodes.next_id().value;
+  graph_.blocks[block].values.end = graph_.values.next_id().value;
   graph_.blocks[block].output = output.id();
 }
 
@@ -125,28 +127,23 @@ namespace {
 
 // What a block reads from outside, and what it makes that its caller drops later.
 void close_blocks(LayerGraph& graph) {
-  IdVector<ValueId, std::uint32_t> made_by(graph.values.size(), 0xffffffffu);
   IdVector<ValueId, std::uint32_t> dropped_after(graph.values.size(), 0xffffffffu);
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
-    const OpNode& node = graph.nodes[OpNodeId{n}];
-    for (ValueId v : LayerGraph::slice(graph.outputs, node.outputs)) made_by[v] = n;
-    for (ValueId v : LayerGraph::slice(graph.dropped, node.dropped)) dropped_after[v] = n;
+    for (ValueId v : LayerGraph::slice(graph.dropped, graph.nodes[OpNodeId{n}].dropped)) dropped_after[v] = n;
   }
   for (Block& block : graph.blocks) {
-    const auto outside = [&](ValueId v) {
-      return made_by[v] - block.nodes.begin >= block.nodes.size();
-    };
     for (std::uint32_t n = block.nodes.begin; n < block.nodes.end; ++n) {
       const OpNode& node = graph.nodes[OpNodeId{n}];
       for (const Operand& o : LayerGraph::slice(graph.operands, node.inputs)) {
-        if (o.kind != Operand::Kind::value || !outside(o.value())) continue;
+        if (o.kind != Operand::Kind::value || block.values.contains(o.index)) continue;
         if (std::find(block.inputs.begin(), block.inputs.end(), o.value()) == block.inputs.end()) {
           block.inputs.push_back(o.value());
         }
       }
-      for (ValueId v : LayerGraph::slice(graph.outputs, node.outputs)) {
-        if (v != block.output && dropped_after[v] >= block.nodes.end) block.late_drops.push_back(v);
-      }
+    }
+    for (std::uint32_t v = block.values.begin; v < block.values.end; ++v) {
+      const ValueId value{v};
+      if (value != block.output && dropped_after[value] >= block.nodes.end) block.late_drops.push_back(value);
     }
   }
 }

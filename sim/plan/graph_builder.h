@@ -46,6 +46,7 @@ class Var {
 
  private:
   friend class GraphBuilder;
+  friend class Node;
   Var(GraphBuilder* graph, ValueId id) : graph_(graph), id_(id) {}
   GraphBuilder* graph_ = nullptr;
   ValueId id_;

@@ -11,9 +11,8 @@ namespace sim::plan {
 namespace {
 
 std::string type_text(const TensorType& t) {
-  std::string s = std::string(sim::to_text(t.dtype)) + "[";
-  for (int i = 0; i < t.shape.rank; ++i) s += (i > 0 ? "," : "") + std::to_string(t.shape[i]);
-  return s + "]";
+  const std::span sizes(t.shape.sizes.data(), static_cast<std::size_t>(t.shape.rank));
+  return fmt::format("{}[{}]", sim::to_text(t.dtype), fmt::join(sizes, ","));
 }
 
 std::string operand_text(const LayerGraph& g, const Operand& o) {
@@ -47,7 +46,7 @@ void append_node(std::string& out, const LayerGraph& g, const OpNode& node) {
   fmt::format_to(std::back_inserter(out), " = {}(", node.name);
   bool first = true;
   for (const Operand& o : LayerGraph::slice(g.operands, node.inputs)) {
-    out += (first ? "" : ", ") + operand_text(g, o);
+    fmt::format_to(std::back_inserter(out), "{}{}", first ? "" : ", ", operand_text(g, o));
     first = false;
   }
   out += ")";

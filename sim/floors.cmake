@@ -1,0 +1,15 @@
+# Which floor each folder of sim/ stands on. A file includes its own folder or a lower floor, never a
+# sibling; sim_floor() holds the libraries to this table, tests/house/floors.cmake the includes.
+set(floors base scenario timeline memory compute network plan program engine report study cli)
+set(floor_of_base 0)
+set(floor_of_scenario 1)
+set(floor_of_timeline 1)
+set(floor_of_memory 2)
+set(floor_of_compute 2)
+set(floor_of_network 2)
+set(floor_of_plan 3)
+set(floor_of_program 4)
+set(floor_of_engine 5)
+set(floor_of_report 6)
+set(floor_of_study 7)
+set(floor_of_cli 8)

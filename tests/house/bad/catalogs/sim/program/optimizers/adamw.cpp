@@ -1,0 +1,1 @@
+const Optimizer kAdamW{.name = "adamw"};

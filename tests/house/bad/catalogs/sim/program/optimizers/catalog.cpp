@@ -1,0 +1,2 @@
+static constexpr const Optimizer* kEntries[] = {&kAdamW};
+static constexpr Catalog<Optimizer> kCatalog{"optimizer", kEntries};

@@ -1,0 +1,1 @@
+const Optimizer kLion{.name = "lion"};

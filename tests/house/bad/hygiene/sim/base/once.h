@@ -1,0 +1,3 @@
+// Neither once nor tidy.
+	int x;
+// FIXME

@@ -1,0 +1,2 @@
+#include "sim/study/run.h"
+#include <yaml-cpp/yaml.h>
