@@ -20,7 +20,8 @@ std::optional<ByteRate> parse_byte_rate(std::string_view text);
 std::optional<FlopRate> parse_flop_rate(std::string_view text);
 std::optional<Duration> parse_duration(std::string_view text);
 
-// For people: the largest binary unit with two decimals ("37.52 GiB", "64.00 MiB", "512 B").
+// For people: the largest binary unit with two decimals ("37.52 GiB", "64.00 MiB", "512 B"); GiB at
+// most, as PyTorch prints them.
 std::string to_text(Bytes b);
 std::string to_text(ByteRate r);  // "300.0 GB/s"
 std::string to_text(Duration d);  // "1.234 s", "56.7 ms"

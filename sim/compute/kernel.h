@@ -21,12 +21,23 @@ struct Work {
   Bytes written;
 };
 
+// What a kind's operands must be at least, so that a program read from a file can be refused.
+struct LeastOperands {
+  int in = 0;    // number of inputs
+  int out = 1;   // number of outputs
+  int rank = 0;  // dimensions of those inputs
+};
+bool has_least_operands(const Kernel& kernel);
+
 // One kind of kernel (kernels/*.cpp; listed in kernels/catalog.cpp).
 struct KernelKind {
   std::string_view name;  // gemm, flash_attention_forward, elementwise, ...
   std::string_view description;
   bool matrix = false;  // runs on tensor cores at the rate of in[0]'s dtype
   Work (*work)(const Kernel&);
+  double compute_fraction = 1;    // of the peak rate that large launches of this kind reach
+  double bandwidth_fraction = 1;  // of the memory's peak bandwidth, likewise
+  LeastOperands least{};
 };
 
 // gemm: in = {[.., m, k], [n, k]}, out = {[.., m, n]}. elementwise: any inputs, any outputs. Each
@@ -35,10 +46,12 @@ struct Kernel {
   const KernelKind* kind = nullptr;
   std::vector<TensorType> in;
   std::vector<TensorType> out;
-  bool tf32 = false;  // fp32 matrix inputs may run as TF32
+  bool tf32 = false;    // fp32 matrix inputs may run as TF32
+  bool causal = false;  // attention: a query sees only keys up to its own position
 
   friend bool operator==(const Kernel& a, const Kernel& b) {
-    return a.kind == b.kind && a.in == b.in && a.out == b.out && a.tf32 == b.tf32;
+    return a.kind == b.kind && a.in == b.in && a.out == b.out && a.tf32 == b.tf32 &&
+           a.causal == b.causal;
   }
 };
 

@@ -32,6 +32,7 @@ const Catalog<CollectiveAlgorithm>& collective_catalog();
 class CollectiveTimer {
  public:
   explicit CollectiveTimer(const Topology& topology);  // keeps a reference
+  // By the fastest algorithm that does this kind. A group of one takes no time.
   Duration time(const CollectiveRequest& request) const;
   // One transfer between two vertices, alone on its route.
   Duration transfer(Bytes bytes, VertexId from, VertexId to) const;

@@ -88,6 +88,7 @@ struct GradStep {
 struct Range {
   std::uint32_t begin = 0, end = 0;
   std::uint32_t size() const { return end - begin; }
+  bool contains(std::uint32_t i) const { return i >= begin && i < end; }
 };
 
 struct OpNode {
@@ -112,6 +113,7 @@ struct Block {
   std::string_view class_name;  // LlamaDecoderLayer: what wrap policies name
   Range nodes;                  // OpNodeIds
   Range parameters;             // ParameterIds, in module traversal order
+  Range values;                 // ValueIds made inside
   std::vector<ValueId> inputs;  // activations it reads from outside, the hidden state first
   ValueId output;
   std::vector<ValueId>

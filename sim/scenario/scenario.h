@@ -2,7 +2,9 @@
 // nothing after it does.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,11 +30,14 @@ struct Scenario {
   Assumptions assumptions;
 };
 
-// Where models/ and hardware/ are found: REHEARSE_HOME, else beside the executable's source tree.
+// Where models/ and hardware/ are found.
 struct DataRoots {
   std::string models;
   std::string hardware;
 };
+// Below the folder that the environment variable REHEARSE_HOME names, else below the source tree that
+// this library was built from.
+DataRoots default_data_roots();
 
 // One `key=value` of the command line, laid over the file before it is read:
 // {"job.micro_batch_size", "4"}.
@@ -43,5 +48,10 @@ using Override = std::pair<std::string, std::string>;
 std::optional<Scenario> read_scenario(const std::string& path, const DataRoots& roots,
                                       const std::vector<Override>& overrides,
                                       Diagnostics& diagnostics);
+
+// The same from a file already in memory. `keys` collects every key that the reader knows, dotted.
+std::optional<Scenario> read_scenario(std::shared_ptr<const SourceFile> file, const DataRoots& roots,
+                                      const std::vector<Override>& overrides, Diagnostics& diagnostics,
+                                      std::set<std::string>* keys = nullptr);
 
 }  // namespace sim

@@ -1,0 +1,211 @@
+#include "sim/plan/layers/decoder.h"
+
+#include <utility>
+#include <vector>
+
+#include "sim/scenario/config_reader.h"
+
+namespace sim::plan {
+
+std::optional<DecoderShape> read_decoder_shape(const ModelSpec& model,
+                                               const DecoderDefaults& defaults,
+                                               Diagnostics& diagnostics) {
+  const std::size_t errors = diagnostics.error_count();
+  ReadContext context{diagnostics};
+  ConfigReader config(model.config, "", context);
+  // A key that is absent takes the configuration class's default, as transformers does.
+  const auto count = [&](std::string_view key, std::int64_t fallback) {
+    return config.find<std::int64_t>(key, kPositive)
+        .value_or(Located<std::int64_t>{fallback, config.at()});
+  };
+  DecoderShape s;
+  s.vocab_size = count("vocab_size", defaults.vocab_size).value;
+  const auto hidden = count("hidden_size", defaults.hidden_size);
+  s.hidden_size = hidden.value;
+  s.intermediate_size = count("intermediate_size", defaults.intermediate_size).value;
+  s.layers = count("num_hidden_layers", defaults.layers).value;
+  const auto heads = count("num_attention_heads", defaults.heads);
+  s.heads = heads.value;
+  const auto kv =
+      count("num_key_value_heads", defaults.kv_heads > 0 ? defaults.kv_heads : heads.value);
+  s.kv_heads = kv.value;
+  const auto head_dim = config.find<std::int64_t>("head_dim", kPositive);
+  s.max_positions = count("max_position_embeddings", defaults.max_positions).value;
+  s.tied =
+      config.find<bool>("tie_word_embeddings").value_or(Located<bool>{defaults.tied, {}}).value;
+  if (diagnostics.error_count() > errors) return std::nullopt;
+
+  if (!head_dim && s.hidden_size % s.heads != 0) {
+    diagnostics.error(
+        heads.at,
+        "num_attention_heads = " + std::to_string(s.heads) +
+            " does not divide hidden_size = " + std::to_string(s.hidden_size),
+        "give head_dim where the heads are not hidden_size / num_attention_heads wide");
+  }
+  if (s.heads % s.kv_heads != 0) {
+    diagnostics.error(kv.at,
+                      "num_key_value_heads = " + std::to_string(s.kv_heads) +
+                          " does not divide num_attention_heads = " + std::to_string(s.heads));
+  }
+  s.head_dim = head_dim ? head_dim->value : s.hidden_size / s.heads;
+  const auto limit = [&](const char* name, std::int64_t value, std::int64_t most, const Span& at) {
+    if (value > most) {
+      diagnostics.error(at,
+                        std::string(name) + " = " + std::to_string(value) + " is beyond any model",
+                        "at most " + std::to_string(most) + " is accepted");
+    }
+  };
+  limit("num_hidden_layers", s.layers, 10'000, config.at());
+  limit("hidden_size", s.hidden_size, 1 << 20, hidden.at);
+  limit("intermediate_size", s.intermediate_size, 1 << 22, config.at());
+  limit("vocab_size", s.vocab_size, 1 << 24, config.at());
+  limit("num_attention_heads", s.heads, 1 << 16, heads.at);
+  limit("head_dim", s.head_dim, 1 << 16, heads.at);
+  limit("max_position_embeddings", s.max_positions, 1 << 24, config.at());
+  if (diagnostics.error_count() > errors) return std::nullopt;
+  return s;
+}
+
+namespace {
+
+struct Layer {
+  std::string path;
+  BlockId block;
+  RmsNorm attention_norm, mlp_norm;
+  Attention attention;
+  GatedMlp mlp;
+};
+
+std::string join(const std::string& path, std::string_view name) {
+  return path + "." + std::string(name);
+}
+
+Attention attention_module(GraphBuilder& g, const std::string& path, const DecoderShape& s) {
+  Attention a;
+  a.path = path;
+  a.heads = s.heads;
+  a.kv_heads = s.kv_heads;
+  a.head_dim = s.head_dim;
+  const std::int64_t q = s.heads * s.head_dim, kv = s.kv_heads * s.head_dim;
+  if (!s.names.packed.empty()) {
+    a.qkv = linear_module(g, join(path, s.names.packed), q + 2 * kv, s.hidden_size, s.qkv_bias);
+  } else {
+    a.q = linear_module(g, path + ".q_proj", q, s.hidden_size, s.qkv_bias);
+    a.k = linear_module(g, path + ".k_proj", kv, s.hidden_size, s.qkv_bias);
+    a.v = linear_module(g, path + ".v_proj", kv, s.hidden_size, s.qkv_bias);
+  }
+  a.out = linear_module(g, join(path, s.names.attention_out), s.hidden_size, q, s.out_bias);
+  a.rotary.head_dim = s.head_dim;
+  if (!g.facts().rotary_from_positions) {
+    a.rotary = rotary_module(g, path + ".rotary_emb", s.head_dim, s.max_positions);
+  }
+  return a;
+}
+
+GatedMlp mlp_module(GraphBuilder& g, const std::string& path, const DecoderShape& s) {
+  GatedMlp m;
+  m.path = path;
+  const auto wide = [&](std::string_view name) {
+    return linear_module(g, join(path, name), s.intermediate_size, s.hidden_size, s.mlp_bias);
+  };
+  m.gate = wide(s.names.gate);
+  if (!g.facts().mlp_down_before_up) m.up = wide(s.names.up);
+  m.down =
+      linear_module(g, join(path, s.names.down), s.hidden_size, s.intermediate_size, s.mlp_bias);
+  if (g.facts().mlp_down_before_up) m.up = wide(s.names.up);
+  return m;
+}
+
+Layer layer_module(GraphBuilder& g, std::int64_t index, const DecoderShape& s) {
+  Layer layer;
+  layer.path = "model.layers." + std::to_string(index);
+  layer.block = g.begin_block_parameters(layer.path, s.names.block_class);
+  const auto norms = [&] {
+    layer.attention_norm =
+        rms_norm_module(g, join(layer.path, s.names.attention_norm), s.hidden_size);
+    layer.mlp_norm = rms_norm_module(g, join(layer.path, s.names.mlp_norm), s.hidden_size);
+  };
+  if (s.names.norms_first) norms();
+  layer.attention = attention_module(g, join(layer.path, s.names.attention), s);
+  layer.mlp = mlp_module(g, join(layer.path, s.names.mlp), s);
+  if (!s.names.norms_first) norms();
+  g.end_block_parameters(layer.block);
+  return layer;
+}
+
+Var run_layer(GraphBuilder& g, const Layer& layer, const Var& input,
+              const AttentionInputs& inputs) {
+  g.begin_block(layer.block);
+  auto scope = g.scope(layer.path);
+  Var residual = input;
+  Var h = rms_norm(g, input, layer.attention_norm);
+  h = attention_block(g, h, layer.attention, inputs);
+  h = add(g, residual, h);
+  residual = h;
+  h = rms_norm(g, std::move(h), layer.mlp_norm);
+  h = gated_mlp(g, h, layer.mlp);
+  h = add(g, residual, h);
+  g.end_block(layer.block, h);
+  return h;
+}
+
+struct ModelOutput {
+  Var hidden;
+  Var last_layer;  // LlamaModel's frame still holds it when the norm has run; it returns only
+                   // `hidden`
+};
+
+Var run_model(GraphBuilder& g, const DecoderShape& s, const Weight& table,
+              const std::vector<Layer>& layers, const RmsNorm& norm, const Var& ids) {
+  const std::int64_t b = ids.shape()[0], n = ids.shape()[1];
+  Var embedded;
+  {
+    auto scope = g.scope(std::string(s.names.embedding));
+    embedded = embedding(g, ids, table);
+  }
+  auto scope = g.scope("model");
+  Var positions = make(g, {DType::i64, {1, n}});
+  Var mask;
+  if (g.facts().masks_materialised) mask = make(g, {embedded.dtype(), {b, 1, n, n}});
+  RotaryValues rotary;
+  AttentionInputs inputs{&positions, mask ? &mask : nullptr, nullptr};
+  if (g.facts().rotary_from_positions) {
+    rotary = rotary_values(g, {s.head_dim, {}, {}}, positions, embedded.dtype());
+    inputs.rotary = &rotary;
+  }
+  Var hidden = embedded;  // inputs_embeds stays a local to the end
+  for (const Layer& layer : layers) hidden = run_layer(g, layer, hidden, inputs);
+  const Var layer_outputs = hidden;
+  return rms_norm(g, std::move(hidden), norm);
+}
+
+}  // namespace
+
+Var build_decoder(GraphBuilder& g, const DecoderShape& s) {
+  const Weight table =
+      g.parameter(std::string(s.names.embedding), "weight", {s.vocab_size, s.hidden_size});
+  std::vector<Layer> layers;
+  for (std::int64_t i = 0; i < s.layers; ++i) layers.push_back(layer_module(g, i, s));
+  const RmsNorm norm = rms_norm_module(g, "model.norm", s.hidden_size);
+  if (g.facts().rotary_from_positions) {
+    g.buffer("model.rotary_emb", "inv_freq", {DType::f32, {s.head_dim / 2}}, false);
+  }
+  Linear head{table, std::nullopt};
+  if (!s.tied) head = linear_module(g, std::string(s.names.head), s.vocab_size, s.hidden_size);
+
+  const Shape batch{g.facts().batch, g.facts().sequence};
+  const Var ids = g.input({DType::i64, batch});
+  const Var labels = g.input({DType::i64, batch});
+  const Var attention_mask = g.input({DType::b1, batch});
+  Var hidden = run_model(g, s, table, layers, norm, ids);
+  Var logits;
+  {
+    auto scope = g.scope(std::string(s.names.head));
+    logits = linear(g, hidden, head);
+  }
+  auto scope = g.scope("loss");
+  LossResult result = language_model_loss(g, std::move(logits), labels);
+  return std::move(result.loss);
+}
+
+}  // namespace sim::plan

@@ -1,0 +1,66 @@
+// Modules composed of operators, in the order of the Hugging Face sources, so that a local variable
+// lives as long here as it does there. Facts of releases come as Implementations.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "sim/plan/operators/operators.h"
+
+namespace sim::plan {
+
+// --- rms_norm.cpp: LlamaRMSNorm
+struct RmsNorm {
+  std::string path;
+  Weight weight;  // [hidden]
+};
+RmsNorm rms_norm_module(GraphBuilder& g, const std::string& path, std::int64_t hidden);
+Var rms_norm(GraphBuilder& g, Var x, const RmsNorm& module);
+
+// --- rotary.cpp: rotary position embedding on [b, heads, s, d]
+struct Rotary {
+  std::int64_t head_dim = 0;
+  BufferId cos, sin;  // per-layer tables, where the release keeps them
+};
+Rotary rotary_module(GraphBuilder& g, const std::string& path, std::int64_t head_dim,
+                     std::int64_t positions);
+struct RotaryValues {
+  Var cos, sin;  // [b, s, d]
+};
+RotaryValues rotary_values(GraphBuilder& g, const Rotary& module, const Var& position_ids,
+                           DType dtype);
+Var apply_rotary(GraphBuilder& g, const Var& x, const RotaryValues& values);
+
+// --- attention_block.cpp: q, k, v projections, rotary, attention, output projection
+struct Attention {
+  std::string path;
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  std::optional<Linear> q, k, v;  // separate projections, or
+  std::optional<Linear> qkv;      // one packed product [(heads + 2 kv) * d, hidden]
+  Linear out;
+  Rotary rotary;
+};
+struct AttentionInputs {
+  const Var* position_ids = nullptr;
+  const Var* mask = nullptr;             // [b, 1, s, s] or null
+  const RotaryValues* rotary = nullptr;  // where the model computes them once
+};
+// `x` stays alive in the caller's frame for the whole call.
+Var attention_block(GraphBuilder& g, const Var& x, const Attention& module,
+                    const AttentionInputs& inputs);
+
+// --- mlp_block.cpp: down(silu(gate(x)) * up(x))
+struct GatedMlp {
+  std::string path;
+  Linear gate, up, down;
+};
+Var gated_mlp(GraphBuilder& g, const Var& x, const GatedMlp& module);
+
+// --- language_model_loss.cpp: shifted cross-entropy over the vocabulary, by release
+struct LossResult {
+  Var loss, logits;  // the model returns both
+};
+LossResult language_model_loss(GraphBuilder& g, Var logits, const Var& labels);
+
+}  // namespace sim::plan

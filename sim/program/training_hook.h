@@ -1,0 +1,34 @@
+// What a strategy does around layers: the walker fires these, in recipe order, as PyTorch fires module
+// and autograd hooks. All defaults are empty.
+#pragma once
+
+#include "sim/plan/layer_graph.h"
+#include "sim/program/op.h"
+
+namespace sim::program {
+
+class Walker;
+
+struct MicroBatch {
+  bool first = true;   // of the optimizer step
+  bool last = true;    // gradients are synchronised
+};
+
+class TrainingHook {
+ public:
+  virtual ~TrainingHook() = default;
+
+  virtual void before_forward(Walker&, MicroBatch) {}
+  virtual void after_forward(Walker&, MicroBatch) {}
+  virtual void before_block_forward(Walker&, plan::BlockId, bool /*recompute*/) {}
+  virtual void after_block_forward(Walker&, plan::BlockId, bool /*recompute*/) {}
+  virtual void before_backward(Walker&, MicroBatch) {}
+  virtual void before_block_backward(Walker&, plan::BlockId) {}
+  // The gradient of one parameter is complete; the hook owns one reference to `gradient`.
+  virtual void parameter_gradient(Walker&, plan::ParameterId, TensorId /*gradient*/) = 0;
+  // All gradients of the block's parameters are there.
+  virtual void after_block_backward(Walker&, plan::BlockId) {}
+  virtual void after_backward(Walker&, MicroBatch) {}
+};
+
+}  // namespace sim::program
