@@ -41,7 +41,6 @@ void PendingFrees::shift(Instant now, Duration by) {
   for (Item& item : items_) {
     if (item.known > now) item.known += by;
   }
-  if (earliest_ > now) earliest_ += by;
 }
 
 // Replaces tickets that have become instants.

@@ -45,7 +45,7 @@ class PendingFrees {
   void scan(Instant now, const Streams& streams, memory::CachingAllocator& allocator);
 
   std::vector<Item> items_;  // in the order of the frees
-  Instant earliest_{};       // no item passes before, unless open_
+  Instant earliest_{};       // no item passes before it, unless open_; may be too early
   bool open_ = false;        // some item holds a ticket
 };
 
