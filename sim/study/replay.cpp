@@ -1,5 +1,6 @@
 #include "sim/study/replay.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -226,6 +227,13 @@ void WhatIf::run_events(ReplayResult& result) {
   }
 }
 
+bool ran_out_of_memory(const AllocatorLog& log) {
+  const auto failed = [](const AllocatorEvent& event) {
+    return event.action == AllocatorAction::oom;
+  };
+  return std::any_of(log.events.begin(), log.events.end(), failed);
+}
+
 std::string verdict(const ReplayResult& result) {
   if (!result.what_if) {
     return result.differences == 0
@@ -253,6 +261,11 @@ std::optional<ReplayResult> replay(const AllocatorLog& log, const ReplayOptions&
   if (!emulation) return std::nullopt;
   if (options.is_what_if()) {
     WhatIf(log, *emulation).run(result);
+    if (ran_out_of_memory(log)) {
+      result.notes.emplace_back(
+          "the recorded run ran out of memory itself: what it would have done had it not is "
+          "unknown");
+    }
     return result;
   }
   if (log.events.empty()) {
@@ -273,9 +286,9 @@ std::string to_text(const ReplayResult& result) {
     text += fmt::format("  first difference at operation {}: {}: {} recorded, {} emulated\n",
                         first.operation, first.what, first.expected, first.got);
   }
-  TextTable table({"", "", "bytes"}, {false, true, true});
+  TextTable table({"", "GiB", "bytes"}, {false, true, true});
   const auto row = [&](const char* name, Bytes value) {
-    table.add({name, fmt::format("{:.2f} GiB", static_cast<double>(value.count) / 1073741824.0),
+    table.add({name, fmt::format("{:.2f}", static_cast<double>(value.count) / 1073741824.0),
                group_digits(value.count)});
   };
   row("peak allocated", result.peak_allocated);

@@ -177,8 +177,10 @@ void Prover::complete_next(std::size_t count) {
     const AllocatorEvent* event = driver_.peek();
     if (driver_.waiting().erase(event->address) > 0) {
       const auto found = live_.find(event->address);
-      if (found->second.valid()) allocator_.complete(found->second);
-      live_.erase(found);
+      if (found != live_.end()) {
+        if (found->second.valid()) allocator_.complete(found->second);
+        live_.erase(found);
+      }
     } else {
       driver_.disagree("completion", describe(*event), "nothing waits there");
     }
@@ -238,13 +240,8 @@ void Prover::prove_events() {
     if (event.action == AllocatorAction::free_requested) {
       // Whether other streams used the block is not recorded: its completion follows at once if
       // not.
-      BlockId& block = live_[event.address];
-      if (release(block, true)) {
-        driver_.waiting().insert(event.address);
-      } else {
-        driver_.waiting().insert(event.address);
-        block = {};
-      }
+      release(live_[event.address], true);
+      driver_.waiting().insert(event.address);
       driver_.advance();
     } else if (run.completions > 0 && !run.has_segments &&
                (run.end == nullptr || run.end->action != AllocatorAction::oom)) {
@@ -269,7 +266,6 @@ void Prover::prove_request_event(const Run& run) {
     if (reading >= plain) {
       allocator_.empty_cache();
       driver_.skip_completions();
-      live_.size();
       if (!asks) return;
       complete_next(look_ahead().completions);
     } else {

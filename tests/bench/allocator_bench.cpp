@@ -76,5 +76,3 @@ BENCHMARK(BM_Default)->Arg(64)->Arg(1024)->Arg(16384);
 BENCHMARK(BM_Expandable)->Arg(64)->Arg(1024);
 
 }  // namespace
-
-BENCHMARK_MAIN();

@@ -1,4 +1,5 @@
 // Any bytes as an allocator recording: the reader complains or reads, and what it read replays.
+// Corpus: tests/data/allocator/short
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,6 +28,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto log = sim::read_allocator_events(file, nullptr, diagnostics)) {
     replay_both_ways(*log);
   }
-  const auto text = render(diagnostics);
-  return text.size() == std::size_t{} - 1 ? 1 : 0;
+  [[maybe_unused]] const std::string text = render(diagnostics);
+  return 0;
 }

@@ -1,6 +1,4 @@
 // What the reader of allocator recordings says about damaged ones.
-#include <zlib.h>
-
 #include <filesystem>
 #include <fstream>
 #include <memory>
