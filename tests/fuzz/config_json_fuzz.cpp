@@ -1,4 +1,5 @@
 // Any bytes as a model's config.json: read or refused, and the complaint can be printed.
+// Corpus: models
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,4 +1,5 @@
 // Any bytes as a GPU or node file: read or refused, and the complaint can be printed.
+// Corpus: hardware
 #include <cstddef>
 #include <cstdint>
 #include <memory>

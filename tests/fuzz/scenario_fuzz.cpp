@@ -1,4 +1,5 @@
 // Any bytes as a scenario: read or refused, and the complaint can be printed.
+// Corpus: scenarios
 #include <cstddef>
 #include <cstdint>
 #include <memory>

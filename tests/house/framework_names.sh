@@ -5,9 +5,9 @@
 cd "$1" || exit 2
 export LC_ALL=C
 
-# torch_fsdp1.cpp forbids "fsdp"; torch itself is the ground that all of them stand on.
+# torch_fsdp1.cpp forbids "fsdp". PyTorch and NCCL themselves are the ground that all of them stand on.
 names=$(find sim/program/{frameworks,trainers,libraries} -name '*.cpp' -printf '%f\n' 2>/dev/null |
-  sed -E 's/\.cpp$//; s/^torch_//; s/[0-9]+$//' | grep -vxE 'catalog|torch' | sort -u | paste -sd '|')
+  sed -E 's/\.cpp$//; s/^torch_//; s/[0-9]+$//' | grep -vxE 'catalog|none|torch|pytorch|nccl' | sort -u | paste -sd '|')
 [[ -n $names ]] || exit 0
 may_name='^sim/(program/(frameworks|trainers|libraries|hooks)/|scenario/|plan/operators/|plan/implementation\.h)'
 
@@ -16,7 +16,7 @@ hits=$(find sim \( -name '*.h' -o -name '*.cpp' \) | grep -vE "$may_name" | sort
   NAMES=$names xargs -r perl -ne '
     ($code = $_) =~ s{//.*|^#include.*|"[^" ]* [^"]*"}{}g;
     ($split = $code) =~ s{([a-z0-9])([A-Z])}{$1_$2}g;  # TorchFsdp -> Torch_Fsdp
-    print "$ARGV:$.: $_" if "$code $split" =~ /(?<![a-z])k?($ENV{NAMES})/i;
+    print "$ARGV:$.: $_" if "$code $split" =~ /(?<![a-z-])k?($ENV{NAMES})/i;
     close ARGV if eof;  # line numbers start again with each file
   ')
 [[ -z $hits ]] || { echo "$hits"; echo "(none of these may be named there: $names)"; exit 1; }
