@@ -17,7 +17,8 @@ namespace {
 constexpr std::size_t kLineWidth = 100;  // of the source line shown, without its line number
 constexpr std::size_t kTabWidth = 4;
 constexpr std::size_t kMostBytesPerCharacter = 4;
-constexpr std::size_t kMostShown = 100;    // diagnostics of one run
+constexpr std::size_t kMostShown = 100;  // diagnostics of one run
+constexpr std::size_t kMostNamesBesideNearest = 24;
 constexpr std::size_t kLongestName = 100;  // that is worth comparing by edit distance
 
 constexpr std::string_view kBold = "\033[1m", kRed = "\033[1;31m", kMagenta = "\033[1;35m",
@@ -176,8 +177,12 @@ std::string nearest(std::string_view name, const std::vector<std::string>& candi
 void report_unknown_name(std::string_view kind, const Named& named,
                          const std::vector<std::string>& known, Diagnostics& diagnostics) {
   const std::string near = nearest(named.name, known);
-  std::string hint = near.empty() ? "" : fmt::format("did you mean '{}'? ", near);
-  hint += known.empty() ? "none is known" : "known: " + join(known);
+  std::string hint = near.empty() ? "" : fmt::format("did you mean '{}'?", near);
+  if (known.empty()) {
+    hint = "none is known";
+  } else if (near.empty() || known.size() <= kMostNamesBesideNearest) {
+    hint += fmt::format("{}known: {}", near.empty() ? "" : " ", join(known));
+  }
   diagnostics.error(named.at, fmt::format("unknown {} {}", kind, in_quotes(named.name)), hint);
 }
 

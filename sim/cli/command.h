@@ -5,6 +5,8 @@
 #include <functional>
 #include <string_view>
 
+#include "sim/base/catalog.h"
+
 namespace CLI {
 class App;
 }
@@ -19,5 +21,6 @@ struct Command {
 
 // Each command defines itself in commands/<name>.cpp; commands/catalog.cpp lists them.
 extern const Command kRun, kCheck, kPlan, kProgram, kReplay, kList;
+const Catalog<Command>& command_catalog();
 
 }  // namespace sim::cli

@@ -129,7 +129,8 @@ namespace {
 void close_blocks(LayerGraph& graph) {
   IdVector<ValueId, std::uint32_t> dropped_after(graph.values.size(), 0xffffffffu);
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
-    for (ValueId v : LayerGraph::slice(graph.dropped, graph.nodes[OpNodeId{n}].dropped)) dropped_after[v] = n;
+    for (ValueId v : LayerGraph::slice(graph.dropped, graph.nodes[OpNodeId{n}].dropped))
+      dropped_after[v] = n;
   }
   for (Block& block : graph.blocks) {
     for (std::uint32_t n = block.nodes.begin; n < block.nodes.end; ++n) {
@@ -143,7 +144,8 @@ void close_blocks(LayerGraph& graph) {
     }
     for (std::uint32_t v = block.values.begin; v < block.values.end; ++v) {
       const ValueId value{v};
-      if (value != block.output && dropped_after[value] >= block.nodes.end) block.late_drops.push_back(value);
+      if (value != block.output && dropped_after[value] >= block.nodes.end)
+        block.late_drops.push_back(value);
     }
   }
 }

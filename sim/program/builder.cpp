@@ -15,9 +15,15 @@ IdType intern(Map& ids, Items& items, std::string_view text) {
 }
 }  // namespace
 
-ScopeId Builder::scope(std::string_view path) { return intern<ScopeId>(scope_ids_, program_.scopes, path); }
-LabelId Builder::label(std::string_view text) { return intern<LabelId>(label_ids_, program_.labels, text); }
-MessageId Builder::message(std::string text) { return program_.messages.push_back(std::move(text)); }
+ScopeId Builder::scope(std::string_view path) {
+  return intern<ScopeId>(scope_ids_, program_.scopes, path);
+}
+LabelId Builder::label(std::string_view text) {
+  return intern<LabelId>(label_ids_, program_.labels, text);
+}
+MessageId Builder::message(std::string text) {
+  return program_.messages.push_back(std::move(text));
+}
 
 KernelId Builder::kernel(const compute::Kernel& kernel) {
   for (std::uint32_t i = 0; i < program_.kernels.size(); ++i) {
@@ -82,15 +88,16 @@ void Builder::collective(CollectiveKind kind, GroupId group, Bytes bytes, Stream
   emit(Collective{id}, stream);
 }
 
-void Builder::copy(Bytes bytes, CopyDirection direction, bool blocking, bool pinned, TensorId source,
-                   StreamRole stream) {
+void Builder::copy(Bytes bytes, CopyDirection direction, bool blocking, bool pinned,
+                   TensorId source, StreamRole stream) {
   const auto kib = static_cast<std::uint32_t>((bytes.count + 1023) / 1024);
   emit(Copy{kib, direction, blocking, pinned, source}, stream);
 }
 
 void Builder::host_work(Duration duration) { emit(HostWork{duration}, StreamRole::compute); }
 
-HostBufferId Builder::host_allocate(Bytes bytes, HostMemoryKind kind, ScopeId scope, LabelId label) {
+HostBufferId Builder::host_allocate(Bytes bytes, HostMemoryKind kind, ScopeId scope,
+                                    LabelId label) {
   const HostBufferId id = program_.host_buffers.push_back({bytes, kind, scope, label});
   emit(HostAlloc{id}, StreamRole::compute);
   return id;

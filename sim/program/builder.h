@@ -32,7 +32,8 @@ class Builder {
   // Device memory.
   TensorId allocate(Bytes bytes, Purpose purpose, StreamRole stream = StreamRole::compute);
   // An allocation whose failure is only warned about; `warning` holds "{}" where the error goes.
-  TensorId try_allocate(Bytes bytes, Purpose purpose, MessageId warning, StreamRole stream = StreamRole::compute);
+  TensorId try_allocate(Bytes bytes, Purpose purpose, MessageId warning,
+                        StreamRole stream = StreamRole::compute);
   void retain(TensorId tensor) { ++references_[tensor]; }
   void release(TensorId tensor, StreamRole stream = StreamRole::compute);
   int references(TensorId tensor) const { return references_[tensor]; }
@@ -45,10 +46,12 @@ class Builder {
   // Work. The scope of an op is the one set last.
   void set_scope(ScopeId scope) { scope_ = scope; }
   void launch(KernelId kernel, StreamRole stream = StreamRole::compute);
-  void launch(const compute::Kernel& k, StreamRole stream = StreamRole::compute) { launch(kernel(k), stream); }
+  void launch(const compute::Kernel& k, StreamRole stream = StreamRole::compute) {
+    launch(kernel(k), stream);
+  }
   void collective(CollectiveKind kind, GroupId group, Bytes bytes, StreamRole stream);
-  void copy(Bytes bytes, CopyDirection direction, bool blocking, bool pinned = false, TensorId source = {},
-            StreamRole stream = StreamRole::compute);
+  void copy(Bytes bytes, CopyDirection direction, bool blocking, bool pinned = false,
+            TensorId source = {}, StreamRole stream = StreamRole::compute);
   void host_work(Duration duration);
   HostBufferId host_allocate(Bytes bytes, HostMemoryKind kind, ScopeId scope, LabelId label);
   void host_free(HostBufferId buffer);

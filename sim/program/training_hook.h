@@ -1,5 +1,5 @@
-// What a strategy does around layers: the walker fires these, in recipe order, as PyTorch fires module
-// and autograd hooks. All defaults are empty.
+// What a strategy does around layers: the walker fires these, in recipe order, as PyTorch fires
+// module and autograd hooks. All defaults are empty.
 #pragma once
 
 #include "sim/plan/layer_graph.h"
@@ -10,8 +10,8 @@ namespace sim::program {
 class Walker;
 
 struct MicroBatch {
-  bool first = true;   // of the optimizer step
-  bool last = true;    // gradients are synchronised
+  bool first = true;  // of the optimizer step
+  bool last = true;   // gradients are synchronised
 };
 
 class TrainingHook {

@@ -13,9 +13,9 @@ using plan::Block;
 using plan::BlockId;
 using plan::GradStep;
 using plan::LayerGraph;
+using plan::Operand;
 using plan::OpNode;
 using plan::OpNodeId;
-using plan::Operand;
 using plan::ValueId;
 
 Walker::Walker(const plan::Plan& plan, Builder& builder, TrainingHook& hook, WalkerOptions options)
@@ -35,7 +35,8 @@ void Walker::use_workspace(bool backward) {
   bool& made = workspace_made_[backward ? 1 : 0];
   if (made || options_.matrix_workspace <= Bytes{0}) return;
   made = true;
-  builder_.allocate(options_.matrix_workspace, {MemoryClass::workspace, builder_.scope(""), workspace_label_});
+  builder_.allocate(options_.matrix_workspace,
+                    {MemoryClass::workspace, builder_.scope(""), workspace_label_});
 }
 
 void Walker::run_node(OpNodeId id, bool record, const Block* recomputed) {
@@ -43,11 +44,13 @@ void Walker::run_node(OpNodeId id, bool record, const Block* recomputed) {
   const OpNode& node = g.nodes[id];
   const ScopeId scope = scopes_[node.scope];
   builder_.set_scope(scope);
-  if (node.workspace) use_workspace(false);
+  if (node.workspace)
+    use_workspace(recomputed != nullptr);  // recomputation runs on autograd's thread
   for (ValueId v : LayerGraph::slice(g.outputs, node.outputs)) {
     const plan::Value& value = g.values[v];
     if (value.storage == v) {
-      slots_[v] = builder_.allocate(value.type.bytes(), {MemoryClass::activations, scope, labels_[id]});
+      slots_[v] =
+          builder_.allocate(value.type.bytes(), {MemoryClass::activations, scope, labels_[id]});
     } else {
       builder_.retain(slots_[value.storage]);
     }
@@ -56,7 +59,8 @@ void Walker::run_node(OpNodeId id, bool record, const Block* recomputed) {
   std::array<TensorId, 8> temps;
   CHECK(temporaries.size() <= temps.size(), "an operator has at most eight forward temporaries");
   for (std::size_t i = 0; i < temporaries.size(); ++i) {
-    temps[i] = builder_.allocate(temporaries[i].bytes(), {MemoryClass::temporaries, scope, labels_[id]});
+    temps[i] =
+        builder_.allocate(temporaries[i].bytes(), {MemoryClass::temporaries, scope, labels_[id]});
   }
   if (node.kernel.valid()) builder_.launch(kernels_[node.kernel]);
   for (std::size_t i = temporaries.size(); i-- > 0;) builder_.release(temps[i]);
@@ -68,7 +72,8 @@ void Walker::run_node(OpNodeId id, bool record, const Block* recomputed) {
   }
   for (ValueId v : LayerGraph::slice(g.dropped, node.dropped)) {
     // A recomputation drops only what it made; the caller's variables went with the first forward.
-    if (recomputed != nullptr && (!recomputed->values.contains(v.value) || v == recomputed->output)) continue;
+    if (recomputed != nullptr && (!recomputed->values.contains(v.value) || v == recomputed->output))
+      continue;
     builder_.release(slot(v));
   }
 }
@@ -98,7 +103,8 @@ void Walker::forward(MicroBatch batch) {
   batch_.clear();
   for (ValueId v : g.inputs) {
     const Bytes bytes = g.values[v].type.bytes();
-    slots_[v] = builder_.allocate(bytes, {MemoryClass::activations, builder_.scope(""), batch_label_});
+    slots_[v] =
+        builder_.allocate(bytes, {MemoryClass::activations, builder_.scope(""), batch_label_});
     builder_.copy(bytes, CopyDirection::host_to_device, false);
     // The trainer's dict of inputs holds them for the whole micro-batch.
     builder_.retain(slots_[v]);
@@ -166,22 +172,29 @@ void Walker::backward_node(OpNodeId id) {
           temps[step.temp] =
               builder_.allocate(step.type.bytes(), {MemoryClass::temporaries, scope, labels_[id]});
           break;
-        case GradStep::Kind::release: builder_.release(temps[step.temp]); break;
-        case GradStep::Kind::launch: builder_.launch(kernels_[step.kernel]); break;
+        case GradStep::Kind::release:
+          builder_.release(temps[step.temp]);
+          break;
+        case GradStep::Kind::launch:
+          builder_.launch(kernels_[step.kernel]);
+          break;
         case GradStep::Kind::produce: {
           const Operand& o = g.operands[node.inputs.begin + step.operand];
           const bool parameter = o.kind == Operand::Kind::parameter;
-          made[count++] = {step.operand,
-                           builder_.allocate(step.type.bytes(),
-                                             {parameter ? MemoryClass::gradients : MemoryClass::temporaries,
-                                              scope, parameter ? labels_[id] : gradient_label_})};
+          made[count++] = {
+              step.operand,
+              builder_.allocate(step.type.bytes(),
+                                {parameter ? MemoryClass::gradients : MemoryClass::temporaries,
+                                 scope, parameter ? labels_[id] : gradient_label_})};
           break;
         }
         case GradStep::Kind::pass:
           builder_.retain(incoming[step.source]);
           made[count++] = {step.operand, incoming[step.source]};
           break;
-        case GradStep::Kind::hand_over: made[count++] = {step.operand, temps[step.temp]}; break;
+        case GradStep::Kind::hand_over:
+          made[count++] = {step.operand, temps[step.temp]};
+          break;
       }
     }
   }
@@ -226,8 +239,9 @@ void Walker::backward(MicroBatch batch) {
   const LayerGraph& g = plan_.graph;
   builder_.set_scope(scopes_[g.nodes.back().scope]);
   hook_.before_backward(*this, batch);
-  gradients_[g.loss] = builder_.allocate(
-      g.values[g.loss].type.bytes(), {MemoryClass::temporaries, builder_.scope("loss"), gradient_label_});
+  gradients_[g.loss] =
+      builder_.allocate(g.values[g.loss].type.bytes(),
+                        {MemoryClass::temporaries, builder_.scope("loss"), gradient_label_});
   auto last = static_cast<std::uint32_t>(g.nodes.size());
   for (auto b = static_cast<std::uint32_t>(g.blocks.size()); b-- > 0;) {
     const Block& block = g.blocks[BlockId{b}];

@@ -1,6 +1,7 @@
-// The only loop nest over micro-batches, blocks and operators. Runs the layer graph forward, recomputes
-// checkpointed blocks, and runs the tape backward, with autograd's lifetimes: a node's saved tensors go
-// when its backward has run, gradients that meet are added in place where nobody else holds them.
+// The only loop nest over micro-batches, blocks and operators. Runs the layer graph forward,
+// recomputes checkpointed blocks, and runs the tape backward, with autograd's lifetimes: a node's
+// saved tensors go when its backward has run, gradients that meet are added in place where nobody
+// else holds them.
 #pragma once
 
 #include "sim/plan/plan.h"
@@ -10,7 +11,7 @@
 namespace sim::program {
 
 struct WalkerOptions {
-  Bytes matrix_workspace;          // per thread and stream, kept for good; zero: outside the allocator
+  Bytes matrix_workspace;  // per thread and stream, kept for good; zero: outside the allocator
 };
 
 class Walker {
@@ -42,13 +43,13 @@ class Walker {
   Builder& builder_;
   TrainingHook& hook_;
   WalkerOptions options_;
-  IdVector<ScopeId, ScopeId> scopes_;                       // graph -> program
-  IdVector<plan::GraphKernelId, KernelId> kernels_;         // graph -> program
+  IdVector<ScopeId, ScopeId> scopes_;                // graph -> program
+  IdVector<plan::GraphKernelId, KernelId> kernels_;  // graph -> program
   IdVector<plan::OpNodeId, LabelId> labels_;
-  IdVector<plan::ValueId, TensorId> slots_;                 // memory of each storage
-  IdVector<plan::ValueId, TensorId> gradients_;             // incoming gradient of each value
+  IdVector<plan::ValueId, TensorId> slots_;      // memory of each storage
+  IdVector<plan::ValueId, TensorId> gradients_;  // incoming gradient of each value
   std::vector<TensorId> batch_;
-  bool workspace_made_[2] = {false, false};                 // forward thread, autograd thread
+  bool workspace_made_[2] = {false, false};  // forward thread, autograd thread
   LabelId batch_label_, gradient_label_, workspace_label_;
   KernelId add_kernel_;
 };

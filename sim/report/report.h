@@ -27,28 +27,53 @@ struct PhaseSummary {
 };
 
 struct RankSummary {
-  std::vector<RankId> ranks;  // the first stands for the others
-  std::vector<PhaseSummary> phases;
+  std::vector<RankId> ranks;         // the first stands for the others
+  std::vector<PhaseSummary> phases;  // by first appearance; a phase with sub-phases covers them
+  Bytes total, external;             // of the device; outside the caching allocator
 };
 
 // Who owned the device's memory at one moment.
 struct LedgerLine {
   MemoryClass memory_class = MemoryClass::temporaries;
   std::string owner;  // module path with layer numbers folded: model.layers.*.mlp
-  std::string what;   // "state-dict clone", "saved for backward by silu"
+  std::string what;   // "state-dict clone", "saved by silu" (for its backward)
   Bytes bytes;
   std::int64_t tensors = 0;
 };
 struct Ledger {
   RankId rank;
-  std::string phase, moment;  // moment: "when lm_head.weight could not be cloned"
+  std::string phase, moment;  // moment: "when the state-dict clone of lm_head.weight failed"
   Bytes allocated, reserved, external, total, free;
+  Bytes rounding;                 // allocated less the lines: the allocator's rounding
   std::vector<LedgerLine> lines;  // largest first
 };
 
+// Who owned a host's memory when it ran out: all its processes together.
+struct HostLedgerLine {
+  HostMemoryKind kind = HostMemoryKind::anonymous;
+  std::string what;  // "weights read from shards"
+  Bytes bytes;
+  std::int64_t processes = 0;
+};
+struct HostLedger {
+  HostId host;
+  std::vector<HostLedgerLine> lines;  // largest first
+};
+
+// Allocations whose failure was caught, so that the run went on with dangling entries.
+struct CaughtFailures {
+  std::vector<RankId> ranks;            // that met them
+  std::string what;                     // of the first: "state-dict clone"
+  std::string first_scope, last_scope;  // in program order
+  std::int64_t count = 0;               // on one rank
+};
+
+// What a figure needs that the run does not have stays empty.
 struct StepSummary {
-  Duration time, low, high, forward, backward, optimizer, exposed_communication, bubble;
-  double tokens_per_second = 0, model_tflops_per_gpu = 0, mfu = 0;
+  Duration time{};
+  std::optional<Duration> low, high, forward, backward, optimizer, exposed_communication, bubble;
+  double tokens_per_second = 0, model_tflops_per_gpu = 0;
+  std::optional<double> mfu;  // against the card's peak for the compute dtype
 };
 
 struct PlacementLine {
@@ -61,6 +86,7 @@ struct IdleGpu {
 
 struct Report {
   std::string scenario;
+  std::string job;  // one line: model, trainer, strategies, cluster
   std::map<std::string, std::string> software;
   Verdict verdict;
   std::vector<PlacementLine> placement;
@@ -70,7 +96,9 @@ struct Report {
   std::vector<HostRecord> hosts;
   std::optional<StepSummary> step;  // absent where no steady step was reached
   std::vector<WarningRecord> warnings;
-  std::optional<Ledger> ledger;  // at the worst moment
+  std::optional<CaughtFailures> caught_failures;
+  std::optional<Ledger> ledger;           // at the worst moment
+  std::optional<HostLedger> host_ledger;  // where a host ran out
   std::vector<Assumption> assumptions;
 };
 
@@ -81,6 +109,7 @@ struct Subject {
   Flops model_flops_per_step;        // forward and backward of the global batch, no recompute
   std::int64_t tokens_per_step = 0;  // global batch
   Assumptions assumptions;           // scenario's and those of later floors
+  std::map<std::string, std::string> software;  // every release the run took for given
 };
 Report analyse(const Subject& subject, const Timeline& timeline);
 

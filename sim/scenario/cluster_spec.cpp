@@ -23,8 +23,11 @@ std::vector<ConfigNode> split_list(const ConfigNode& scalar) {
     ConfigNode part = scalar;
     part.quoted = false;
     part.text = text.substr(begin, end - begin);
-    part.text.erase(0, part.text.find_first_not_of(' '));
+    const std::size_t blanks = std::min(part.text.find_first_not_of(' '), part.text.size());
+    part.text.erase(0, blanks);
     part.text.erase(part.text.find_last_not_of(' ') + 1);
+    part.at.column += static_cast<int>(begin + blanks) + (scalar.quoted ? 1 : 0);
+    part.at.length = static_cast<int>(std::max<std::size_t>(part.text.size(), 1));
     parts.push_back(std::move(part));
     begin = end + 1;
   }
@@ -114,7 +117,7 @@ std::optional<NodeSpec> find_node(ConfigReader& cluster, const std::string& hard
     return std::nullopt;
   }
   if (!node_name && !gpu_name) {
-    if (!cluster.has("node") && !cluster.has("gpu")) {
+    if (cluster.is_map() && !cluster.has("node") && !cluster.has("gpu")) {
       diagnostics.error(cluster.at(), "cluster says neither 'node' nor 'gpu'",
                         "nodes: " + join(node_names(hardware_root)));
     }
@@ -130,13 +133,13 @@ std::optional<NodeSpec> find_node(ConfigReader& cluster, const std::string& hard
 }
 
 // How many processes a node can hold: one for each GPU that it shows.
-void read_processes(ConfigReader& reader, ClusterSpec& cluster) {
+void read_processes(ConfigReader& reader, ClusterSpec& cluster, bool devices_known) {
   const auto shown = static_cast<std::int64_t>(cluster.visible_devices.empty()
                                                    ? static_cast<std::size_t>(cluster.node.gpus)
                                                    : cluster.visible_devices.size());
   cluster.processes_per_node = reader.optional<std::int64_t>(
       "processes_per_node", shown, "one process for each visible GPU", kSmallPositive);
-  if (cluster.processes_per_node.value <= shown) return;
+  if (!devices_known || cluster.processes_per_node.value <= shown) return;
   const bool masked = !cluster.visible_devices.empty();
   reader.diagnostics().error(
       cluster.processes_per_node.at,
@@ -182,8 +185,9 @@ std::optional<ClusterSpec> read_cluster(const ConfigNode& node, const std::strin
                                   "it goes with 'gpu' in place of 'node'");
       }
     }
+    const std::size_t errors_before = context.diagnostics.error_count();
     cluster.visible_devices = read_visible_devices(reader, cluster.node);
-    read_processes(reader, cluster);
+    read_processes(reader, cluster, context.diagnostics.error_count() == errors_before);
     read_memory(reader, cluster);
   }
   reader.finish();

@@ -108,6 +108,11 @@ class TreeBuilder : public YAML::EventHandler {
   }
   Span span(const YAML::Mark& mark, int length = 1) { return locator_.at(offset(mark), length); }
 
+  Span span_at(std::size_t offset) { return locator_.at(offset); }
+
+  // Where the text ends inside brackets: blames the innermost. False where it does not.
+  bool report_open_bracket() { return !open_.empty() && report_never_closed(open_.back().begin); }
+
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ == 1) return;
     if (!rest_of_text(mark).starts_with("---")) {
@@ -166,6 +171,7 @@ class TreeBuilder : public YAML::EventHandler {
   // A sequence or map whose end has not come yet.
   struct Open {
     ConfigNode node;
+    std::size_t begin = 0;  // offset of its bracket or first word
     YAML::anchor_t anchor = 0;
     std::size_t nodes_before = 0;
     int height = 0;                  // of what it holds
@@ -185,6 +191,15 @@ class TreeBuilder : public YAML::EventHandler {
   }
   [[noreturn]] void refuse_nesting(Span at) {
     refuse(std::move(at), fmt::format("nested deeper than {} levels", kMostNesting));
+  }
+
+  bool report_never_closed(std::size_t bracket) {
+    if (bracket >= file_->text.size()) return false;
+    const char c = file_->text[bracket];
+    if (c != '{' && c != '[') return false;
+    diagnostics_.error(locator_.at(bracket), fmt::format("this '{}' is never closed", c),
+                       "a closing bracket or a ',' is missing");
+    return true;
   }
 
   std::string_view rest_of_text(const YAML::Mark& mark) const {
@@ -218,6 +233,7 @@ class TreeBuilder : public YAML::EventHandler {
     Open level;
     level.node.kind = kind;
     level.node.at = span(mark);
+    level.begin = offset(mark);
     level.anchor = anchor;
     level.nodes_before = nodes_;
     open_.push_back(std::move(level));
@@ -238,12 +254,7 @@ class TreeBuilder : public YAML::EventHandler {
   // A list, a map or nothing where a key should stand. An unclosed bracket looks like that, too.
   void refuse_as_key(std::size_t begin) {
     if (!key_is_due()) return;
-    const std::size_t open_bracket = find_unclosed_bracket(file_->text, begin);
-    if (open_bracket != std::string_view::npos) {
-      refuse(locator_.at(open_bracket),
-             fmt::format("this '{}' is never closed", file_->text[open_bracket]),
-             "a closing bracket or a ',' is missing");
-    }
+    if (report_never_closed(find_unclosed_bracket(file_->text, begin))) throw Refused{};
     refuse(locator_.at(begin), "a key is expected here, as in 'key: value'");
   }
 
@@ -350,26 +361,33 @@ constexpr SyntaxMessage kSyntaxMessages[] = {
     {"alias not found", "this alias (*) names nothing", "quote a value that starts with *"},
 };
 
-bool is_indented_with_tab(std::string_view text, std::size_t offset) {
+// The tab before the first word of the line around `offset`; npos = none.
+std::size_t find_indentation_tab(std::string_view text, std::size_t offset) {
   const std::size_t line = offset == 0 ? 0 : text.rfind('\n', offset - 1) + 1;
   const std::size_t first = text.find_first_not_of(' ', line);
-  return first != std::string_view::npos && first <= offset && text[first] == '\t';
+  const bool tab = first != std::string_view::npos && first <= offset && text[first] == '\t';
+  return tab ? first : std::string_view::npos;
 }
 
 void report_syntax(const YAML::Exception& error, TreeBuilder& builder, const SourceFile& file,
                    Diagnostics& diagnostics) {
-  const Span at = builder.span(error.mark);
+  const std::size_t offset = builder.offset(error.mark);
   const auto contained = [&](const SyntaxMessage& known) {
     return error.msg.find(known.contains) != std::string::npos;
   };
   const auto known =
       std::find_if(std::begin(kSyntaxMessages), std::end(kSyntaxMessages), contained);
+  const std::size_t tab = find_indentation_tab(file.text, offset);
   if (known == std::end(kSyntaxMessages)) {
-    diagnostics.error(at, error.msg);
-  } else if (known->may_be_tab && is_indented_with_tab(file.text, builder.offset(error.mark))) {
-    diagnostics.error(at, "a tab in the indentation", "indent with blanks");
+    diagnostics.error(builder.span(error.mark), error.msg);
+  } else if (known->may_be_tab && tab != std::string_view::npos) {
+    diagnostics.error(builder.span_at(tab), "a tab in the indentation", "indent with blanks");
+  } else if (file.text.find_first_not_of(" \r\n", offset) == std::string::npos &&
+             builder.report_open_bracket()) {
+    return;
   } else {
-    diagnostics.error(at, std::string(known->message), std::string(known->hint));
+    diagnostics.error(builder.span(error.mark), std::string(known->message),
+                      std::string(known->hint));
   }
 }
 

@@ -111,6 +111,7 @@ class ConfigReader {
   // Files an error for each key that nobody asked for. The last call.
   void finish();
 
+  bool is_map() const { return is_map_; }  // or absent; false = refused as no map
   std::string path_of(std::string_view key) const;
   const Span& at() const { return at_; }  // of the map
   Diagnostics& diagnostics() { return context_->diagnostics; }

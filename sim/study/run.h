@@ -17,6 +17,7 @@ namespace sim::study {
 // Everything between input and answer, for commands that print a stage.
 struct Stages {
   Scenario scenario;
+  program::Software software;
   plan::Plan plan;
   program::Lowered lowered;
   Assumptions assumptions;

@@ -1,0 +1,12 @@
+#include "sim/cli/command.h"
+
+namespace sim::cli {
+
+const Catalog<Command>& command_catalog() {
+  static constexpr const Command* kEntries[] = {&kRun,     &kCheck,  &kPlan,
+                                                &kProgram, &kReplay, &kList};
+  static constexpr Catalog<Command> kCatalog("command", kEntries);
+  return kCatalog;
+}
+
+}  // namespace sim::cli

@@ -1,0 +1,61 @@
+// rehearse check SCENARIO: is the scenario valid, and does it do what it expects of itself?
+#include <memory>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "sim/cli/command.h"
+#include "sim/cli/output.h"
+#include "sim/cli/scenario_arguments.h"
+#include "sim/report/verdict_text.h"
+#include "sim/study/check.h"
+#include "sim/study/run.h"
+
+namespace sim::cli {
+namespace {
+
+// Nothing is expected: the stages before the simulation find every mistake.
+int validate(const ScenarioArguments& arguments, const std::vector<Override>& settings,
+             Diagnostics& diagnostics) {
+  if (!study::prepare(arguments.path, default_data_roots(), settings, diagnostics)) {
+    return refuse(diagnostics);
+  }
+  print_diagnostics(diagnostics);
+  write_result(fmt::format("{}: valid; it expects nothing\n", arguments.path), arguments.output);
+  return 0;
+}
+
+int check(const ScenarioArguments& arguments) {
+  Diagnostics diagnostics;
+  const std::vector<Override> settings = overrides(arguments, diagnostics);
+  if (diagnostics.has_errors()) return refuse(diagnostics);
+  const auto scenario = read_scenario(arguments.path, default_data_roots(), settings, diagnostics);
+  if (!scenario) return refuse(diagnostics);
+  if (scenario->expect.empty()) {
+    Diagnostics again;
+    return validate(arguments, settings, again);
+  }
+  Diagnostics whole;
+  const auto result = study::run(arguments.path, default_data_roots(), settings, {}, whole);
+  if (!result) return refuse(whole);
+  const auto lines = study::check_expectations(scenario->expect, result->report, whole);
+  if (whole.has_errors()) return refuse(whole);
+  print_diagnostics(whole);
+  const bool pass = study::all_pass(lines);
+  write_result(fmt::format("{}: {}\n{}", arguments.path, pass ? "as expected" : "not as expected",
+                           study::to_text(lines)),
+               arguments.output);
+  return pass ? 0 : 1;
+}
+
+std::function<int()> add(CLI::App& app) {
+  auto arguments = std::make_shared<ScenarioArguments>();
+  declare(app, *arguments);
+  return [arguments] { return check(*arguments); };
+}
+
+}  // namespace
+
+const Command kCheck{"check", "validate a scenario and compare it with what it expects", add};
+
+}  // namespace sim::cli

@@ -1,0 +1,55 @@
+// rehearse run SCENARIO: the whole way, and the report.
+#include <cstdio>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "sim/cli/command.h"
+#include "sim/cli/output.h"
+#include "sim/cli/scenario_arguments.h"
+#include "sim/report/writers/writer.h"
+#include "sim/study/run.h"
+
+namespace sim::cli {
+namespace {
+
+struct Options {
+  ScenarioArguments scenario;
+  std::string format = "text";
+  bool json = false;
+  std::string colour = "auto";
+};
+
+int run(const Options& options) {
+  Diagnostics diagnostics;
+  const std::vector<Override> settings = overrides(options.scenario, diagnostics);
+  if (diagnostics.has_errors()) return refuse(diagnostics);
+  const auto result =
+      study::run(options.scenario.path, default_data_roots(), settings, {}, diagnostics);
+  if (!result) return refuse(diagnostics);
+  print_diagnostics(diagnostics);
+
+  const report::Writer* writer =
+      report::writer_catalog().find(options.json ? "json" : options.format);
+  const bool to_terminal = options.scenario.output.empty() || options.scenario.output == "-";
+  const bool colour = to_terminal && want_colour(options.colour, stdout);
+  write_result(writer->write(result->report, {colour}), options.scenario.output);
+  return std::holds_alternative<Fits>(result->report.verdict) ? 0 : 1;
+}
+
+std::function<int()> add(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  declare(app, options->scenario);
+  app.add_flag("--json", options->json, "the same as --format json");
+  app.add_option("--format", options->format, "form of the report")
+      ->check(CLI::IsMember(report::writer_catalog().names()));
+  app.add_option("--color", options->colour, "colours: auto, always, never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  return [options] { return run(*options); };
+}
+
+}  // namespace
+
+const Command kRun{"run", "simulate a scenario and report whether it fits, and why", add};
+
+}  // namespace sim::cli

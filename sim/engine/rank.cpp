@@ -1,0 +1,217 @@
+#include "sim/engine/rank.h"
+
+#include <algorithm>
+
+namespace sim::engine {
+
+Rank::Rank(std::uint32_t index, std::vector<RankId> ranks, int local_rank,
+           const program::Program& program, const Costs& costs, const Machine& machine,
+           const Recording& recording, bool may_skip_iterations)
+    : index_(index),
+      ranks_(std::move(ranks)),
+      local_rank_(local_rank),
+      program_(&program),
+      costs_(&costs),
+      machine_(&machine),
+      recording_(recording),
+      may_skip_iterations_(may_skip_iterations),
+      loop_end_(static_cast<std::uint32_t>(program.ops.size())),
+      streams_(ranks_.front(), recording.slices),
+      events_(program.events),
+      device_(machine.gpu.total, machine.gpu.used_by_others),
+      driver_(device_),
+      allocator_(machine.allocator, machine.allocator_settings, driver_, machine.gpu.total),
+      tensors_(program.tensors.size()),
+      externals_(program.externals.size()),
+      host_buffers_(program.host_buffers.size()) {
+  if (machine.allowed) allocator_.allow(*machine.allowed);
+  phases_.hold({}, device_.used());
+}
+
+Stop Rank::run(const Turn& horizon) {
+  horizon_ = horizon;
+  while (!failure_) {
+    if (next_op_ == loop_end_) [[unlikely]] {
+      if (loops_.empty()) return finish();
+      end_iteration();
+      continue;
+    }
+    const program::Op& op = program_->ops[next_op_];
+    const Stop stop = std::visit([&](const auto& body) { return exec(body, op); }, op.body);
+    if (stop == Stop::none) [[likely]] {
+      step_over();
+    } else if (stop == Stop::waits) {
+      step_over();
+      return stop;
+    } else if (stop != Stop::failed) {
+      return stop;
+    }
+  }
+  // The first failure in time ends the job, so whoever is behind goes first.
+  return behind() ? Stop::yield : Stop::failed;
+}
+
+// A process ends when its GPU is done.
+Stop Rank::finish() {
+  if (!drained_) {
+    drained_ = true;
+    if (wait_for_device() == Stop::waits) return Stop::waits;
+  }
+  finished_ = true;
+  return Stop::finished;
+}
+
+Stop Rank::exec(const program::Launch& body, const program::Op& op) {
+  host_now_ += costs_->launch;
+  ++launches_;
+  const std::uint32_t text =
+      recording_.labels != nullptr ? recording_.labels->kernels[body.kernel] : 0;
+  streams_.run(op.stream, host_now_, costs_->kernels[body.kernel],
+               label(SliceKind::kernel, text, op.scope));
+  return Stop::none;
+}
+
+Stop Rank::exec(const program::Collective&, const program::Op&) {
+  return behind() ? Stop::yield : Stop::collective;
+}
+
+void Rank::enter(std::uint32_t call, program::CollectiveId id) {
+  const program::Op& at = op();
+  host_now_ += costs_->launch;
+  ++launches_;
+  const std::uint32_t text = recording_.labels != nullptr ? recording_.labels->collectives[id] : 0;
+  streams_.enter(at.stream, host_now_, call, label(SliceKind::collective, text, at.scope));
+}
+
+Stop Rank::exec(const program::Copy& body, const program::Op& op) {
+  if (body.source.valid() && tensors_[body.source].dangling) {
+    const memory::MemoryStats& stats = allocator_.stats();
+    failure_ = Crashed{ranks_.front(),
+                       phase_name(),
+                       scope_name(op.scope),
+                       program_->crash_message,
+                       stats.allocated.current,
+                       stats.reserved.current,
+                       device_.free(),
+                       device_.total(),
+                       host_now_};
+    return Stop::failed;
+  }
+  host_now_ += costs_->launch;
+  ++launches_;
+  const std::uint32_t text = recording_.labels != nullptr ? recording_.labels->copy : 0;
+  streams_.run(op.stream, host_now_, costs_->copy(body), label(SliceKind::copy, text, op.scope));
+  // A copy from or to pageable memory returns when the host's side is done, whatever was asked
+  // (CUDA runtime API, "API synchronization behavior").
+  const bool staged = body.direction != program::CopyDirection::device_to_device && !body.pinned;
+  return body.blocking || staged ? wait_for(streams_.record(op.stream)) : Stop::none;
+}
+
+Stop Rank::exec(const program::HostWork& body, const program::Op& op) {
+  const Instant begin = host_now_;
+  host_now_ += body.duration;
+  if (recording_.slices != nullptr) {
+    host_slice(SliceKind::host_work, begin, recording_.labels->host_work, op.scope);
+  }
+  return Stop::none;
+}
+
+Stop Rank::exec(const program::HostAlloc&, const program::Op&) {
+  return behind() ? Stop::yield : Stop::host_memory;
+}
+
+Stop Rank::exec(const program::HostFree&, const program::Op&) {
+  return behind() ? Stop::yield : Stop::host_memory;
+}
+
+Stop Rank::exec(const program::BeginPhase&, const program::Op&) {
+  return behind() ? Stop::yield : Stop::phase;
+}
+
+Stop Rank::exec(const program::RecordEvent& body, const program::Op& op) {
+  events_[body.event.value] = streams_.record(op.stream);
+  return Stop::none;
+}
+
+// An event that was never recorded holds nobody, as in CUDA.
+Stop Rank::exec(const program::WaitEvent& body, const program::Op& op) {
+  streams_.wait(op.stream, events_[body.event.value]);
+  return Stop::none;
+}
+
+Stop Rank::exec(const program::Synchronize& body, const program::Op&) {
+  return body.event.valid() ? wait_for(events_[body.event.value]) : wait_for_device();
+}
+
+Stop Rank::wait_for(const Mark& mark) {
+  if (!streams_.known(mark)) {
+    host_waits_for_[host_waits_++] = mark;
+    waiting_ = true;
+    return Stop::waits;
+  }
+  const Instant begin = host_now_;
+  host_now_ = std::max(host_now_, streams_.when(mark));
+  if (recording_.slices != nullptr && begin < host_now_) {
+    host_slice(SliceKind::wait, begin, recording_.labels->waiting, {});
+  }
+  return Stop::none;
+}
+
+Stop Rank::wait_for_device() {
+  Stop stop = Stop::none;
+  for (int role = 0; role < kStreamRoles; ++role) {
+    if (wait_for(streams_.record(static_cast<StreamRole>(role))) == Stop::waits) stop = Stop::waits;
+  }
+  return stop;
+}
+
+bool Rank::wake() {
+  if (!waiting_) return false;
+  Mark* const end = host_waits_for_ + host_waits_;
+  if (!std::all_of(host_waits_for_, end, [&](const Mark& mark) { return streams_.known(mark); })) {
+    return false;
+  }
+  waiting_ = false;
+  host_waits_ = 0;
+  for (const Mark* mark = host_waits_for_; mark != end; ++mark) wait_for(*mark);
+  return true;
+}
+
+bool Rank::exchange_buffer(program::HostBufferId buffer, bool allocated) {
+  const bool before = host_buffers_[buffer] != 0;
+  host_buffers_[buffer] = allocated ? 1 : 0;
+  return before;
+}
+
+Label Rank::label(SliceKind kind, std::uint32_t text, ScopeId scope) const {
+  const bool named = recording_.labels != nullptr && scope.valid();
+  return {kind, named ? recording_.labels->scopes[scope] : ScopeId{}, text};
+}
+
+void Rank::host_slice(SliceKind kind, Instant begin, std::uint32_t text, ScopeId scope) {
+  const Label what = label(kind, text, scope);
+  recording_.slices->push_back(
+      {ranks_.front(), StreamRole::compute, true, kind, begin, host_now_, what.scope, text});
+}
+
+std::string Rank::scope_name(ScopeId scope) const {
+  return scope.valid() ? program_->scopes[scope] : std::string{};
+}
+
+RankRecord Rank::close(std::uint32_t program) {
+  phases_.end(host_now_);
+  RankRecord record;
+  record.ranks = ranks_;
+  record.phases = phases_.records(*program_);
+  record.warnings = std::move(warnings_);
+  record.ops_done = next_op_;
+  record.program = program;
+  record.failed_allocs = std::move(failed_allocs_);
+  record.external = device_.external();
+  record.total = device_.total();
+  record.finished = host_now_;
+  record.launches = launches_;
+  return record;
+}
+
+}  // namespace sim::engine

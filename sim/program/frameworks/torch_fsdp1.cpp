@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/program/hooks/fsdp.h"
+#include "sim/program/strategy.h"
+#include "sim/scenario/config_reader.h"
+
+namespace sim::program {
+
+namespace {
+
+// Mixed precision where the scenario asks for it, else where the trainer sets it from its autocast
+// dtype.
+std::optional<DType> low_precision(const Scenario& scenario, bool trainer_sets) {
+  const PrecisionSpec& p = scenario.job.precision;
+  if (!p.autocast || !p.mixed_precision.value_or(trainer_sets)) return std::nullopt;
+  return p.autocast->value;
+}
+
+void precision(const Scenario& scenario, const StrategySpec*, bool trainer_sets_mixed_precision,
+               plan::Implementations& implementations) {
+  implementations.compute = low_precision(scenario, trainer_sets_mixed_precision)
+                                .value_or(scenario.job.precision.weights.value);
+  // Views of a flat parameter are no leaves: autocast casts them anew at every use
+  // (autocast_mode.cpp).
+  implementations.autocast_caches_weights = false;
+}
+
+constexpr Choice<bool> kShardings[] = {{"full_shard", true}, {"shard_grad_op", false}};
+
+bool check_wrap(const plan::LayerGraph& graph, const Named& wrap, Diagnostics& diagnostics) {
+  std::vector<std::string> known;
+  for (const plan::Block& block : graph.blocks) {
+    if (block.class_name == wrap.name) return true;
+    if (known.empty() || known.back() != block.class_name) known.emplace_back(block.class_name);
+  }
+  report_unknown_name("layer class to wrap", wrap, known, diagnostics);
+  return false;
+}
+
+std::unique_ptr<Strategy> make(const Session& session, const StrategySpec* spec,
+                               bool trainer_sets_mixed_precision, Assumptions& assumptions,
+                               Diagnostics& diagnostics) {
+  const std::size_t errors = diagnostics.error_count();
+  ReadContext context{diagnostics, &assumptions};
+  ConfigReader options(spec->options, "job.strategy.fsdp", context);
+  FsdpOptions o;
+  o.reshard_after_forward =
+      options.choice<bool>("sharding", kShardings, "FSDP's own default").value;
+  if (const auto wrap = options.find_named("wrap")) {
+    if (check_wrap(session.plan.graph, *wrap, diagnostics)) o.wrap = wrap->name;
+  } else {
+    options.assume("wrap", "none", "without a wrap policy the whole model is one unit");
+  }
+  o.limit_all_gathers = options
+                            .optional<bool>("limit_all_gathers", session.torch.limit_all_gathers,
+                                            "default of this torch release")
+                            .value;
+  o.backward_prefetch = options
+                            .optional<bool>("backward_prefetch", session.torch.backward_prefetch,
+                                            "default of this torch release (BACKWARD_PRE)")
+                            .value;
+  options.find<bool>("use_orig_params");  // the same storages either way
+  options.finish();
+  o.param_dtype = low_precision(session.scenario, trainer_sets_mixed_precision);
+  o.cast_buffers = o.param_dtype.has_value();
+  if (session.world_size == 1) {
+    diagnostics.error(spec->name.at, "one process has nothing to shard over",
+                      "give cluster.processes_per_node, or leave the strategy out");
+  }
+  const auto& save = session.scenario.job.save;
+  if (save && save->state_dict.value != SaveSpec::StateDict::full) {
+    diagnostics.error(save->state_dict.at, "only the full state dict is modelled",
+                      "write state_dict: full");
+  }
+  if (diagnostics.error_count() > errors) return nullptr;
+  return std::make_unique<Fsdp>(session, std::move(o));
+}
+
+}  // namespace
+
+extern const Framework kTorchFsdp1;
+const Framework kTorchFsdp1{"fsdp", "FSDP1: flat parameters sharded over all ranks", precision,
+                            make};
+
+}  // namespace sim::program

@@ -1,0 +1,13 @@
+#include "sim/program/libraries/facts.h"
+
+namespace sim::program {
+
+extern const Library kTorch, kTransformers, kNccl;
+
+const Catalog<Library>& library_catalog() {
+  static constexpr const Library* kAll[] = {&kTorch, &kTransformers, &kNccl};
+  static constexpr Catalog<Library> kCatalog("library", kAll);
+  return kCatalog;
+}
+
+}  // namespace sim::program

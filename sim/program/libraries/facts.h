@@ -1,0 +1,51 @@
+// What one release of a real library does that memory or time can feel: each fact a value, with the
+// range of releases where it holds and its source in the library's own file. No other file compares
+// releases.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "sim/base/catalog.h"
+#include "sim/base/units.h"
+#include "sim/plan/implementation.h"
+#include "sim/program/lower.h"
+#include "sim/scenario/job_spec.h"
+
+namespace sim::program {
+
+// A library that scenarios may name under `software`.
+struct Library {
+  std::string_view name;  // as on PyPI
+  std::string_view description;
+  std::string_view newest;  // the release taken where nothing dates it
+  // The release that belongs to a torch release of about the same month; empty: not dated.
+  std::string_view (*beside_torch)(const Release& torch);
+};
+const Catalog<Library>& library_catalog();
+
+// --- torch.cpp
+struct TorchFacts {
+  Bytes matrix_workspace;  // cuBLAS workspace per thread and stream; zero: outside the allocator
+  bool zero_grad_to_none = true;   // the default of Module.zero_grad
+  bool foreach_by_default = true;  // of optimizers, where all parameters are on a GPU
+  bool foreach_on_flat_parameters = true;
+  int foreach_temporary_sets = 1;            // full sets of temporaries of foreach AdamW
+  bool limit_all_gathers = true;             // FSDP's default
+  bool backward_prefetch = true;             // FSDP's default is BACKWARD_PRE
+  bool gradient_always_copied = false;       // reduce-scatter input is a copy even without padding
+  bool state_dict_on_compute_stream = true;  // unshard of a full state dict
+  bool warning_names_rank = true;
+  Duration watchdog{};  // default process-group timeout of the NCCL backend
+};
+TorchFacts torch_facts(const Release& torch, int compute_capability);
+
+// --- transformers.cpp
+// The facts of modelling code that depend on the release alone.
+void apply_transformers(const Release& transformers, plan::Implementations& implementations);
+bool sdpa_is_default(const Release& transformers);
+
+// --- nccl.cpp: device memory of one communicator
+Bytes communicator_memory(int compute_capability, std::int64_t ranks);
+
+}  // namespace sim::program

@@ -1,0 +1,51 @@
+#include "sim/program/libraries/facts.h"
+#include "sim/program/libraries/since.h"
+
+namespace sim::program {
+
+namespace {
+
+// The transformers release of the month in which each torch release came out (release notes of
+// both).
+std::string_view beside(const Release& torch) {
+  return by_release<std::string_view>({torch.major, torch.minor, torch.patch, {}},
+                                      {{{1, 13, 0, {}}, "4.28.1"},
+                                       {{2, 0, 0, {}}, "4.31.0"},
+                                       {{2, 1, 0, {}}, "4.35.2"},
+                                       {{2, 2, 0, {}}, "4.38.2"},
+                                       {{2, 3, 0, {}}, "4.41.2"},
+                                       {{2, 4, 0, {}}, "4.44.2"},
+                                       {{2, 5, 0, {}}, "4.46.3"},
+                                       {{2, 6, 0, {}}, "4.49.0"},
+                                       {{2, 7, 0, {}}, "4.52.4"},
+                                       {{2, 8, 0, {}}, "4.56.2"},
+                                       {{2, 9, 0, {}}, "4.57.3"},
+                                       {{2, 10, 0, {}}, "5.0.0"},
+                                       {{2, 11, 0, {}}, "5.17.0"}});
+}
+
+}  // namespace
+
+const Library kTransformers{"transformers", "Hugging Face models and Trainer", "5.17.0", beside};
+
+void apply_transformers(const Release& transformers, plan::Implementations& f) {
+  const Release r{transformers.major, transformers.minor, transformers.patch, {}};
+  using plan::LossKind;
+  // modeling_llama.py, by the release that changed each line.
+  f.mlp_down_before_up = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 31, 0, {}}, false}});
+  f.norm_multiplies_input = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 31, 0, {}}, false}});
+  f.attention_clamps_scores =
+      by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 31, 0, {}}, false}});
+  f.rotary_cache_per_layer = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 38, 0, {}}, false}});
+  f.rotary_from_positions = by_release<bool>(r, {{{4, 28, 0, {}}, false}, {{4, 45, 0, {}}, true}});
+  f.inv_freq_persistent = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 32, 0, {}}, false}});
+  f.masks_materialised = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 36, 0, {}}, false}});
+  f.loss = by_release<LossKind>(r, {{{4, 28, 0, {}}, LossKind::shift_then_upcast},
+                                    {{4, 31, 0, {}}, LossKind::upcast_then_shift},
+                                    {{4, 50, 0, {}}, LossKind::upcast_then_pad}});
+}
+
+// SDPA became the default attention where it is supported with 4.36 (release notes).
+bool sdpa_is_default(const Release& transformers) { return transformers >= Release{4, 36, 0, {}}; }
+
+}  // namespace sim::program

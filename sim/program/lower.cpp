@@ -1,0 +1,181 @@
+#include "sim/program/lower.h"
+
+#include <fmt/format.h>
+
+#include "sim/base/check.h"
+#include "sim/base/units_text.h"
+#include "sim/program/libraries/facts.h"
+#include "sim/program/trainers/trainer.h"
+
+namespace sim::program {
+
+const Release& Software::of(const std::string& library) const {
+  const auto found = releases.find(library);
+  CHECK(found != releases.end(), "every library of the catalog has a release");
+  return found->second;
+}
+
+Software resolve_software(const Scenario& scenario, Assumptions& assumptions,
+                          Diagnostics& diagnostics) {
+  Software software;
+  for (const auto& [name, release] : scenario.software.releases) {
+    if (library_catalog().find(Named{name, release.at}, diagnostics) != nullptr) {
+      software.releases[name] = release.value;
+    }
+  }
+  for (const Library* library : library_catalog().entries()) {
+    const std::string name(library->name);
+    if (software.releases.contains(name)) continue;
+    std::string_view text = library->newest;
+    std::string why = "no release is named: the newest that is known";
+    if (library->beside_torch != nullptr) {
+      text = library->beside_torch(software.of("torch"));
+      why = fmt::format("the release of the month of torch {}", software.of("torch").text);
+    }
+    software.releases[name] = *parse_release(text);
+    if (library->beside_torch != nullptr || name == "torch") {
+      assumptions.add("software." + name, std::string(text), why);
+    }
+  }
+  return software;
+}
+
+namespace {
+
+std::optional<plan::AttentionKind> choose_attention(const Named& name, const Trainer& trainer,
+                                                    Diagnostics& diagnostics) {
+  using plan::AttentionKind;
+  if (name.name == "eager") return AttentionKind::eager;
+  if (name.name == "sdpa") return AttentionKind::sdpa_flash;
+  if (name.name == "sdpa_efficient") return AttentionKind::sdpa_efficient;
+  if (name.name == "sdpa_math") return AttentionKind::sdpa_math;
+  if (name.name == "flash_attention_2") return trainer.flash_attention();
+  report_unknown_name("attention", name,
+                      {"eager", "sdpa", "sdpa_efficient", "sdpa_math", "flash_attention_2"},
+                      diagnostics);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<plan::Implementations> choose_implementations(const Scenario& scenario,
+                                                            const Software& software,
+                                                            Assumptions& assumptions,
+                                                            Diagnostics& diagnostics) {
+  const Trainer* trainer = trainer_catalog().find(scenario.job.trainer, diagnostics);
+  const StrategySpec* spec = nullptr;
+  const Framework* framework = choose_framework(scenario, spec, diagnostics);
+  if (trainer == nullptr || framework == nullptr) return std::nullopt;
+  plan::Implementations f;
+  apply_transformers(software.of("transformers"), f);
+  Named attention = scenario.job.attention;
+  if (attention.name.empty()) {
+    attention.name = trainer->default_attention(software.of("transformers"));
+    assumptions.add("job.attention", attention.name, "what the trainer runs under these releases");
+  }
+  const auto kind = choose_attention(attention, *trainer, diagnostics);
+  if (!kind) return std::nullopt;
+  f.attention = *kind;
+  // Fused kernels mask inside; only the unfused path needs the square mask.
+  const bool unfused =
+      f.attention == plan::AttentionKind::eager || f.attention == plan::AttentionKind::sdpa_math;
+  f.masks_materialised = unfused;
+  const PrecisionSpec& precision = scenario.job.precision;
+  if (precision.autocast) f.autocast = precision.autocast->value;
+  f.tf32 = precision.tf32;
+  f.batch = scenario.job.micro_batch_size.value;
+  f.sequence = scenario.job.sequence_length.value;
+  framework->precision(scenario, spec, trainer->sets_mixed_precision, f);
+  return f;
+}
+
+namespace {
+
+// Device memory outside the allocator as the scenario's own report fixes it.
+std::optional<Bytes> observed_outside(const Scenario& scenario, Assumptions& assumptions) {
+  const ObservedSpec& o = scenario.observed;
+  if (o.outside_allocator) {
+    assumptions.add("device.outside_allocator", to_text(*o.outside_allocator),
+                    "stated by the scenario");
+    return o.outside_allocator;
+  }
+  if (!o.free || !o.reserved) return std::nullopt;
+  const Bytes total = o.total.value_or(scenario.cluster.gpu.total_memory);
+  const Bytes outside = total - *o.reserved - *o.free;
+  assumptions.add(
+      "device.outside_allocator", to_text(outside),
+      "observed total - reserved - free: context, NCCL and whatever else held device memory");
+  return outside;
+}
+
+struct Recipe {
+  const Trainer* trainer;
+  const Framework* framework;
+  const StrategySpec* spec;
+  const Optimizer* optimizer;
+};
+
+std::optional<Recipe> choose_recipe(const Scenario& scenario, Diagnostics& diagnostics) {
+  Recipe r{};
+  r.trainer = trainer_catalog().find(scenario.job.trainer, diagnostics);
+  r.framework = choose_framework(scenario, r.spec, diagnostics);
+  r.optimizer = optimizer_catalog().find(scenario.job.optimizer, diagnostics);
+  if (r.trainer == nullptr || r.framework == nullptr || r.optimizer == nullptr) return std::nullopt;
+  if (!r.optimizer->check(scenario.job.optimizer_options, diagnostics)) return std::nullopt;
+  return r;
+}
+
+std::optional<Program> lower_rank(const Scenario& scenario, const plan::Plan& plan,
+                                  const Software& software, const TorchFacts& torch,
+                                  const Recipe& recipe, bool first_rank,
+                                  std::optional<Bytes> outside, Assumptions& assumptions,
+                                  Diagnostics& diagnostics) {
+  Builder builder;
+  Session session{
+      scenario,   plan,    software, torch, builder, GroupId{0}, scenario.cluster.world_size(),
+      first_rank, outside, false,    {}};
+  auto strategy = recipe.framework->make(session, recipe.spec, recipe.trainer->sets_mixed_precision,
+                                         assumptions, diagnostics);
+  if (!strategy) return std::nullopt;
+  recipe.trainer->run(session, *strategy, *recipe.optimizer, assumptions);
+  return builder.finish();
+}
+
+}  // namespace
+
+std::optional<Lowered> lower(const Scenario& scenario, const plan::Plan& plan,
+                             const Software& software, Assumptions& assumptions,
+                             Diagnostics& diagnostics) {
+  const auto recipe = choose_recipe(scenario, diagnostics);
+  if (!recipe) return std::nullopt;
+  const TorchFacts torch =
+      torch_facts(software.of("torch"), scenario.cluster.gpu.compute_capability);
+  const auto outside = observed_outside(scenario, assumptions);
+  const std::int64_t world = scenario.cluster.world_size();
+
+  Lowered out;
+  // The first rank saves; the others are alike. Without a save all are.
+  const std::int64_t kinds = scenario.job.save && world > 1 ? 2 : 1;
+  for (std::int64_t kind = 0; kind < kinds; ++kind) {
+    auto program = lower_rank(scenario, plan, software, torch, *recipe, kind == 0, outside,
+                              assumptions, diagnostics);
+    if (!program) return std::nullopt;
+    out.workload.programs.push_back(std::move(*program));
+  }
+  Group everyone{"world", {}};
+  for (std::int64_t r = 0; r < world; ++r) {
+    out.workload.program_of.push_back(r == 0 ? 0u : static_cast<std::uint32_t>(kinds - 1));
+    everyone.ranks.push_back(RankId{static_cast<std::uint32_t>(r)});
+  }
+  out.workload.groups.push_back(std::move(everyone));
+  out.workload.watchdog = torch.watchdog;
+  const std::int64_t sequences =
+      scenario.job.micro_batch_size.value * scenario.job.gradient_accumulation_steps.value * world;
+  out.tokens_per_step = sequences * scenario.job.sequence_length.value;
+  out.model_flops_per_step =
+      plan.graph.model_flops *
+      static_cast<double>(scenario.job.gradient_accumulation_steps.value * world);
+  return out;
+}
+
+}  // namespace sim::program

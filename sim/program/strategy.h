@@ -1,0 +1,48 @@
+// How one rank holds a model while it trains: what wrapping does, the hooks around layers, and what
+// the optimizer and a save see. Strategies are written in hooks/; frameworks/ choose and configure
+// them.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/catalog.h"
+#include "sim/program/session.h"
+#include "sim/program/training_hook.h"
+
+namespace sim::program {
+
+class Strategy : public TrainingHook {
+ public:
+  // Takes the loaded weights over, as the wrapper's constructor does.
+  virtual void wrap(Session& session, LoadedModel& model) = 0;
+  virtual std::vector<ParameterState>& state() = 0;
+  virtual void clip_gradients(Session& session) = 0;
+  virtual void zero_grad(Session& session) = 0;
+  // model.state_dict() on this rank; a rank that does not take part must not call it.
+  virtual StateDict state_dict(Session& session, const SaveSpec& save) = 0;
+  // Copies the batch's gradients only in the last micro-batch of a step where the trainer asks so.
+  virtual bool has_no_sync() const { return false; }
+};
+
+// A framework: which strategy under which options. One file each in frameworks/.
+struct Framework {
+  std::string_view name;  // as the scenario's `strategy` names it
+  std::string_view description;
+  // Compute dtype of parameters and whether autocast caches their casts, once precision is known.
+  void (*precision)(const Scenario& scenario, const StrategySpec* spec,
+                    bool trainer_sets_mixed_precision, plan::Implementations& implementations);
+  // Refuses options and combinations in its own words; nullptr and diagnostics then.
+  std::unique_ptr<Strategy> (*make)(const Session& session, const StrategySpec* spec,
+                                    bool trainer_sets_mixed_precision, Assumptions& assumptions,
+                                    Diagnostics& diagnostics);
+};
+const Catalog<Framework>& framework_catalog();
+
+// The framework that the scenario asks for; `none` where it names no strategy. nullptr and
+// diagnostics for several or unknown ones.
+const Framework* choose_framework(const Scenario& scenario, const StrategySpec*& spec,
+                                  Diagnostics& diagnostics);
+
+}  // namespace sim::program

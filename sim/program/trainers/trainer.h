@@ -1,0 +1,24 @@
+// A trainer: the script people start, as an order of phases, with its own defaults.
+#pragma once
+
+#include <string_view>
+
+#include "sim/base/catalog.h"
+#include "sim/program/phases/phases.h"
+
+namespace sim::program {
+
+struct Trainer {
+  std::string_view name;
+  std::string_view description;
+  bool sets_mixed_precision;  // hands its autocast dtype to the sharding wrapper
+  // Attention where the scenario names none: a word of choose_attention(), by release.
+  std::string_view (*default_attention)(const Release& transformers);
+  // Attention kernel that a word of the scenario means in this trainer.
+  plan::AttentionKind (*flash_attention)();
+  void (*run)(Session& session, Strategy& strategy, const Optimizer& optimizer,
+              Assumptions& assumptions);
+};
+const Catalog<Trainer>& trainer_catalog();
+
+}  // namespace sim::program

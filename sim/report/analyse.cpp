@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "sim/report/ledger.h"
+#include "sim/report/report.h"
+#include "sim/report/step_summary.h"
+
+namespace sim::report {
+
+namespace {
+
+PhaseSummary& phase_named(std::vector<PhaseSummary>& phases, const std::string& name,
+                          Instant begin) {
+  for (PhaseSummary& phase : phases) {
+    if (phase.name == name) return phase;
+  }
+  PhaseSummary fresh;
+  fresh.name = name;
+  fresh.begin = begin;
+  phases.push_back(std::move(fresh));
+  return phases.back();
+}
+
+void merge(PhaseSummary& into, const PhaseRecord& record) {
+  into.begin = std::min(into.begin, record.begin);
+  into.end = std::max(into.end, record.end);
+  into.peak_allocated = std::max(into.peak_allocated, record.peak_allocated);
+  into.peak_reserved = std::max(into.peak_reserved, record.peak_reserved);
+  into.peak_device_used = std::max(into.peak_device_used, record.peak_device_used);
+  into.end_allocated = record.end_allocated;
+  into.end_reserved = record.end_reserved;
+  for (std::size_t c = 0; c < into.peak_by_class.size(); ++c) {
+    into.peak_by_class[c] = std::max(into.peak_by_class[c], record.peak_by_class[c]);
+  }
+  into.host_anonymous = std::max(into.host_anonymous, record.host_anonymous);
+  into.host_pinned = std::max(into.host_pinned, record.host_pinned);
+  into.warnings += record.warnings;
+  into.alloc_retries += record.alloc_retries;
+}
+
+// `step.forward` also counts as `step`; `step0.forward` stands for itself, since `step0` is no
+// phase of the contract.
+std::string parent_phase(const std::string& name) {
+  const std::string parent = name.substr(0, name.find('.'));
+  return parent == "step0" ? name : parent;
+}
+
+std::vector<PhaseSummary> summarise_phases(const RankRecord& record) {
+  std::vector<PhaseSummary> phases;
+  for (const PhaseRecord& phase : record.phases) {
+    const std::string parent = parent_phase(phase.name);
+    if (parent != phase.name) merge(phase_named(phases, parent, phase.begin), phase);
+    merge(phase_named(phases, phase.name, phase.begin), phase);
+  }
+  return phases;
+}
+
+std::vector<PlacementLine> place(const ClusterSpec& cluster) {
+  std::vector<PlacementLine> lines;
+  const auto per_node = static_cast<std::uint32_t>(cluster.processes_per_node.value);
+  const auto world = static_cast<std::uint32_t>(cluster.world_size());
+  for (std::uint32_t rank = 0; rank < world; ++rank) {
+    const std::uint32_t local = rank % per_node;
+    const std::uint32_t gpu = local < cluster.visible_devices.size()
+                                  ? static_cast<std::uint32_t>(cluster.visible_devices[local])
+                                  : local;
+    lines.push_back({RankId{rank}, rank / per_node, local, gpu});
+  }
+  return lines;
+}
+
+// Cards that the job may use and does not. A card of the node that is not visible is not idle: it
+// was left to others.
+std::vector<IdleGpu> find_idle(const ClusterSpec& cluster) {
+  std::vector<std::uint32_t> visible;
+  for (const int gpu : cluster.visible_devices) visible.push_back(static_cast<std::uint32_t>(gpu));
+  if (visible.empty()) {
+    for (int gpu = 0; gpu < cluster.node.gpus; ++gpu) {
+      visible.push_back(static_cast<std::uint32_t>(gpu));
+    }
+  }
+  std::vector<IdleGpu> idle;
+  for (std::uint32_t host = 0; host < cluster.nodes.value; ++host) {
+    for (auto i = static_cast<std::size_t>(cluster.processes_per_node.value); i < visible.size();
+         ++i) {
+      idle.push_back({host, visible[i]});
+    }
+  }
+  return idle;
+}
+
+std::optional<CaughtFailures> find_caught_failures(const program::Workload& workload,
+                                                   const Timeline& timeline) {
+  std::optional<CaughtFailures> found;
+  for (const RankRecord& record : timeline.ranks) {
+    if (record.failed_allocs.empty()) continue;
+    const program::Program& program = workload.programs[record.program];
+    const auto scope_of = [&](std::uint32_t tensor) {
+      const ScopeId scope = program.tensors[program::TensorId{tensor}].scope;
+      return scope.valid() ? program.scopes[scope] : std::string();
+    };
+    if (!found) {
+      const program::LabelId label =
+          program.tensors[program::TensorId{record.failed_allocs.front()}].label;
+      found = CaughtFailures{{},
+                             label.valid() ? program.labels[label] : "allocation",
+                             scope_of(record.failed_allocs.front()),
+                             scope_of(record.failed_allocs.back()),
+                             static_cast<std::int64_t>(record.failed_allocs.size())};
+    }
+    found->ranks.insert(found->ranks.end(), record.ranks.begin(), record.ranks.end());
+  }
+  if (found) std::sort(found->ranks.begin(), found->ranks.end());
+  return found;
+}
+
+std::string describe_job(const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  std::string strategies;
+  for (const StrategySpec& strategy : scenario.job.strategies) {
+    strategies += (strategies.empty() ? " with " : " + ") + strategy.name.name;
+  }
+  return fmt::format("{} under {}{}, {} process{} on {} node{} {}", scenario.model.name,
+                     scenario.job.trainer.name, strategies, cluster.world_size(),
+                     cluster.world_size() == 1 ? "" : "es", cluster.nodes.value,
+                     cluster.nodes.value == 1 ? "" : "s", cluster.node.name);
+}
+
+}  // namespace
+
+Report analyse(const Subject& subject, const Timeline& timeline) {
+  const Scenario& scenario = subject.scenario;
+  Report report;
+  report.scenario = scenario.name;
+  report.job = describe_job(scenario);
+  report.software = subject.software;
+  for (const auto& [library, release] : scenario.software.releases) {
+    report.software.try_emplace(library, release.value.text);
+  }
+  report.verdict = timeline.verdict;
+  report.placement = place(scenario.cluster);
+  report.idle_gpus = find_idle(scenario.cluster);
+  report.processes = timeline.processes;
+  for (const RankRecord& record : timeline.ranks) {
+    report.ranks.push_back({record.ranks, summarise_phases(record), record.total, record.external});
+    report.warnings.insert(report.warnings.end(), record.warnings.begin(), record.warnings.end());
+  }
+  report.hosts = timeline.hosts;
+  if (!report.ranks.empty()) {
+    report.step = summarise_step(subject, timeline, report.ranks.front().phases);
+  }
+  report.caught_failures = find_caught_failures(subject.workload, timeline);
+  report.ledger = worst_ledger(subject.workload, timeline);
+  report.host_ledger =
+      host_ledger(subject.workload, timeline, scenario.cluster.processes_per_node.value);
+  report.assumptions = subject.assumptions.all();
+  return report;
+}
+
+}  // namespace sim::report

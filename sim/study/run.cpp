@@ -1,0 +1,54 @@
+#include "sim/study/run.h"
+
+#include <utility>
+
+namespace sim::study {
+
+namespace {
+
+std::map<std::string, std::string> release_texts(const program::Software& software) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [library, release] : software.releases) texts[library] = release.text;
+  return texts;
+}
+
+}  // namespace
+
+std::optional<Stages> prepare(const std::string& path, const DataRoots& roots,
+                              const std::vector<Override>& overrides, Diagnostics& diagnostics) {
+  std::optional<Scenario> scenario = read_scenario(path, roots, overrides, diagnostics);
+  if (!scenario) return std::nullopt;
+  Stages stages;
+  stages.assumptions = scenario->assumptions;
+  stages.software = program::resolve_software(*scenario, stages.assumptions, diagnostics);
+  const std::optional<plan::Implementations> implementations =
+      program::choose_implementations(*scenario, stages.software, stages.assumptions, diagnostics);
+  if (!implementations || diagnostics.has_errors()) return std::nullopt;
+  std::optional<plan::Plan> plan = plan::make_plan(*scenario, *implementations, diagnostics);
+  if (!plan || diagnostics.has_errors()) return std::nullopt;
+  std::optional<program::Lowered> lowered =
+      program::lower(*scenario, *plan, stages.software, stages.assumptions, diagnostics);
+  if (!lowered || diagnostics.has_errors()) return std::nullopt;
+  stages.scenario = std::move(*scenario);
+  stages.plan = std::move(*plan);
+  stages.lowered = std::move(*lowered);
+  return stages;
+}
+
+std::optional<Run> run(const std::string& path, const DataRoots& roots,
+                       const std::vector<Override>& overrides,
+                       const engine::SimulateOptions& options, Diagnostics& diagnostics) {
+  std::optional<Stages> stages = prepare(path, roots, overrides, diagnostics);
+  if (!stages) return std::nullopt;
+  const std::optional<engine::Machine> machine =
+      make_machine(stages->scenario, stages->software, stages->assumptions, diagnostics);
+  if (!machine) return std::nullopt;
+  Timeline timeline = engine::simulate(stages->lowered.workload, *machine, options);
+  report::Report report = report::analyse(
+      {stages->scenario, stages->lowered.workload, stages->lowered.model_flops_per_step,
+       stages->lowered.tokens_per_step, stages->assumptions, release_texts(stages->software)},
+      timeline);
+  return Run{std::move(*stages), std::move(timeline), std::move(report)};
+}
+
+}  // namespace sim::study
