@@ -17,22 +17,8 @@ namespace {
 constexpr std::size_t kColumns = 100;
 constexpr std::size_t kLedgerLines = 14;  // the rest is summed up in one line
 
-// Breaks at blanks; a word longer than the line stays whole.
 std::string wrap(std::string_view text, std::size_t indent) {
-  const std::string margin(indent, ' ');
-  std::string out, line = margin;
-  while (!text.empty()) {
-    const std::size_t blank = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, blank);
-    text.remove_prefix(std::min(blank + 1, text.size()));
-    if (line.size() > indent && line.size() + 1 + word.size() > kColumns) {
-      out += line + "\n";
-      line = margin;
-    }
-    if (line.size() > indent) line += ' ';
-    line += word;
-  }
-  return out + line + "\n";
+  return sim::wrap(text, kColumns, indent);
 }
 
 // Paths keep their end, which names the thing; words keep their start.
