@@ -176,6 +176,7 @@ Bytes total(const program::Program& program, const std::vector<bool>& alive,
 }  // namespace
 
 std::string owner_of(std::string_view scope) {
+  if (scope.empty()) return "(root)";
   std::vector<std::string> parts = split_path(scope);
   std::size_t last_number = parts.size();
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -214,7 +215,7 @@ std::vector<LedgerLine> alive_before(const program::Program& program, std::size_
     if (!alive[i]) continue;
     const program::TensorInfo& tensor = program.tensors[program::TensorId{i}];
     const std::string owner =
-        tensor.scope.valid() ? owner_of(program.scopes[tensor.scope]) : std::string();
+        tensor.scope.valid() ? owner_of(program.scopes[tensor.scope]) : std::string("(none)");
     const std::string what = what_is(program, tensor);
     LedgerLine& line = lines[{tensor.memory_class, owner, what}];
     line.memory_class = tensor.memory_class;

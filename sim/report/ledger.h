@@ -14,6 +14,7 @@ namespace sim::report {
 // The module that owns a scope, layer numbers folded:
 //   model.layers.22.self_attn.q_proj.weight -> model.layers.*.self_attn
 //   lm_head.weight -> lm_head
+// The model itself, whose path is empty, is "(root)".
 std::string owner_of(std::string_view scope);
 
 // Lines for the tensors alive before op `end`; those in `failed` were never allocated. Inside a

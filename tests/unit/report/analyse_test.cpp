@@ -172,7 +172,7 @@ TEST_CASE("owners fold layer numbers", "[report]") {
         "base.model.layers.*.mlp.experts.*.w1");
   CHECK(owner_of("lm_head.weight") == "lm_head");
   CHECK(owner_of("model.norm") == "model.norm");
-  CHECK(owner_of("") == "");
+  CHECK(owner_of("") == "(root)");
 }
 
 TEST_CASE("rank lists and layer numbers", "[report]") {
