@@ -27,16 +27,27 @@ struct OwnEnd {
   }
 };
 
+// Until when a process can still have come to its own end.
+struct EndOfJob {
+  Instant operator()(const Fits&) const { return Instant::max(); }
+  Instant operator()(const Hang&) const { return Instant::max(); }
+  template <class Failure>
+  Instant operator()(const Failure& failure) const {
+    return failure.at;
+  }
+};
+
 }  // namespace
 
 std::vector<ProcessExit> exits_of(const Verdict& verdict, const RankClasses& classes,
                                   const std::vector<std::unique_ptr<Rank>>& ranks) {
+  const Instant end = std::visit(EndOfJob{}, verdict);
   std::vector<ProcessExit> exits;
   for (RankId rank{0}; rank.value < classes.class_of.size(); ++rank.value) {
-    const auto own = std::visit(OwnEnd{rank}, verdict);
-    if (own) {
+    const Rank& simulated = *ranks[classes.class_of[rank]];
+    if (const auto own = std::visit(OwnEnd{rank}, verdict)) {
       exits.push_back(*own);
-    } else if (ranks[classes.class_of[rank]]->finished()) {
+    } else if (simulated.finished() && simulated.now() < end) {
       exits.push_back({rank, 0, ""});
     } else {
       exits.push_back({rank, -15, "SIGTERM"});

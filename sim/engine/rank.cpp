@@ -4,6 +4,20 @@
 
 namespace sim::engine {
 
+namespace {
+
+// A failure that was found while the host still had to wait happens when the wait is over.
+struct SetTime {
+  Instant at;
+  void operator()(Fits&) const {}
+  template <class Failure>
+  void operator()(Failure& failure) const {
+    failure.at = at;
+  }
+};
+
+}  // namespace
+
 Rank::Rank(std::uint32_t index, std::vector<RankId> ranks, int local_rank,
            const program::Program& program, const Costs& costs, const Machine& machine,
            const Recording& recording, bool may_skip_iterations)
@@ -41,7 +55,7 @@ Stop Rank::run(const Turn& horizon) {
     if (stop == Stop::none) [[likely]] {
       step_over();
     } else if (stop == Stop::waits) {
-      step_over();
+      if (!failure_) step_over();
       return stop;
     } else if (stop != Stop::failed) {
       return stop;
@@ -174,6 +188,9 @@ bool Rank::wake() {
   waiting_ = false;
   host_waits_ = 0;
   for (const Mark* mark = host_waits_for_; mark != end; ++mark) wait_for(*mark);
+  host_now_ += owed_;
+  owed_ = {};
+  if (failure_) std::visit(SetTime{host_now_}, *failure_);
   return true;
 }
 

@@ -54,11 +54,12 @@ struct IterationStart {
 
 // What an iteration left behind. Where two in a row leave the same, so do the rest.
 struct IterationState {
-  Duration step{};  // host time that it took
-  Bytes allocated, active, reserved, inactive_split, device_used, host_anonymous, host_pinned;
-  std::int64_t segments = 0, allocations = 0, retries = 0;
-  std::vector<Duration> waits;  // of streams and pending frees, from the host's clock on
-  bool silent = false;          // no phase began and nothing was warned of
+  Duration step{};              // host time that it took
+  std::vector<Duration> waits;  // of streams, events, pending frees: from the host's clock on
+  std::uint64_t memory = 0;     // hash of all blocks and of which tensor holds which
+  Bytes device_used, host_anonymous, host_pinned;
+  std::int64_t retries = 0;
+  bool silent = false;  // no phase began and nothing was warned of
   friend bool operator==(const IterationState&, const IterationState&) = default;
 };
 
@@ -145,7 +146,7 @@ class Rank {
 
   // rank_memory.cpp
   void release(program::TensorId id);
-  Stop pay_driver(const memory::AllocResult& result, std::int64_t segments_before);
+  Stop pay_driver(bool waits, std::int64_t mallocs, std::int64_t frees);
   Stop allocation_failed(const program::Alloc& body, const program::Op& op, Bytes tried);
   void note_memory();
 
@@ -158,6 +159,7 @@ class Rank {
   void end_iteration();
   IterationStart start_iteration() const;
   IterationState state_since(const IterationStart& start) const;
+  std::uint64_t hash_memory() const;
   void skip_iterations(std::uint32_t count, const IterationStart& start);
 
   Label label(SliceKind kind, std::uint32_t text, ScopeId scope) const;
@@ -183,6 +185,7 @@ class Rank {
   bool waiting_ = false, finished_ = false, drained_ = false;
   Mark host_waits_for_[kStreamRoles];
   int host_waits_ = 0;
+  Duration owed_{};  // host time to spend once the wait is over
 
   Streams streams_;
   std::vector<Mark> events_;

@@ -1,10 +1,12 @@
 // Loops of a program, and the iterations that need not be run.
 //
-// An iteration that leaves the allocator's counters, the busy streams and the pending frees as the
-// one before it left them, and took as long, is taken to repeat itself: the remaining ones only
-// move the clocks. Peaks, warnings and counts are then those of the whole loop, as long as the free
-// blocks lie alike too, which the counters say only in sum. Only where one rank class makes up the
-// whole job and nothing is recorded step by step.
+// An iteration that took as long as the one before it and left everything where that one left it
+// (each block of the allocator, the tensors in them, busy streams, events and pending frees, seen
+// from the host's clock) repeats itself: the remaining ones only move the clocks. So a loop whose
+// host waits for the device somewhere settles after a few iterations; one whose host runs further
+// and further ahead never does and is run to its end. Only where one rank class makes up the whole
+// job and nothing is recorded step by step. (The ages that garbage collection goes by are not
+// compared.)
 #include <algorithm>
 
 #include "sim/engine/rank.h"
@@ -49,26 +51,44 @@ IterationStart Rank::start_iteration() const {
 }
 
 IterationState Rank::state_since(const IterationStart& start) const {
-  const memory::MemoryStats& stats = allocator_.stats();
   IterationState state;
   state.step = host_now_ - start.at;
-  state.allocated = stats.allocated.current;
-  state.active = stats.active.current;
-  state.reserved = stats.reserved.current;
-  state.inactive_split = stats.inactive_split.current;
+  const auto add_wait = [&](Instant until) {
+    state.waits.push_back(std::max(until - host_now_, Duration{}));
+  };
+  for (int role = 0; role < kStreamRoles; ++role) {
+    add_wait(streams_.free_at(static_cast<StreamRole>(role)));
+  }
+  for (const Mark& event : events_) add_wait(streams_.when(event));
+  pending_.append_waits(host_now_, state.waits);
+  state.memory = hash_memory();
   state.device_used = device_.used();
   state.host_anonymous = phases_.host_anonymous();
   state.host_pinned = phases_.host_pinned();
-  state.segments = stats.segments.current;
-  state.allocations = stats.allocations.current;
-  state.retries = stats.num_alloc_retries;
-  for (int role = 0; role < kStreamRoles; ++role) {
-    const Duration busy = streams_.free_at(static_cast<StreamRole>(role)) - host_now_;
-    state.waits.push_back(std::max(busy, Duration{}));
-  }
-  pending_.append_waits(host_now_, state.waits);
+  state.retries = allocator_.stats().num_alloc_retries;
   state.silent = phases_.size() + warnings_.size() == start.records;
   return state;
+}
+
+std::uint64_t Rank::hash_memory() const {
+  std::uint64_t hash = 0;
+  const auto mix = [&](std::uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+    hash ^= hash >> 32;
+  };
+  for (const memory::SegmentView& segment : allocator_.snapshot()) {
+    mix(segment.address);
+    mix(segment.stream);
+    for (const auto& block : segment.blocks) {
+      mix(static_cast<std::uint64_t>(block.size.count) * 4 + (block.allocated ? 1 : 0) +
+          (block.active ? 2 : 0));
+    }
+  }
+  for (const Tensor& tensor : tensors_) {
+    mix(tensor.block.valid() ? allocator_.address(tensor.block) : tensor.dangling ? 1 : 0);
+    mix(tensor.used_on);
+  }
+  return hash;
 }
 
 // What is in the past stays there; what is still to come moves along.

@@ -45,11 +45,18 @@ Stop Rank::exec(const program::Alloc& body, const program::Op& op) {
       allocator_.allocate(info.bytes, static_cast<memory::Stream>(op.stream));
   Stop stop = Stop::none;
   if (!result.ok || result.new_segment || result.retried || result.synchronized) [[unlikely]] {
-    stop = pay_driver(result, segments);
+    if (result.synchronized) pending_.clear();
+    if (result.retried) phases_.retry();
+    // One call that succeeded or failed, and before a retry one more that failed.
+    const std::int64_t mallocs = 1 + (result.retried ? 1 : 0);
+    const std::int64_t made = result.new_segment ? 1 : 0;
+    const std::int64_t frees = segments + made - allocator_.stats().segments.current;
+    stop = pay_driver(result.retried || result.synchronized, mallocs,
+                      std::max<std::int64_t>(frees, 0));
   }
   if (!result.ok) {
     const Stop failed = allocation_failed(body, op, result.segment_size);
-    return failed == Stop::failed ? failed : stop;
+    return stop == Stop::none ? failed : stop;
   }
   // A name that is bound again gives its old tensor up after the new one exists.
   if (tensors_[body.tensor].block.valid()) release(body.tensor);
@@ -86,22 +93,19 @@ void Rank::release(program::TensorId id) {
   if (recording_.memory != nullptr) note_memory();
 }
 
-// The host time of what the allocator asked of the driver. Giving cached memory back waits for the
-// events of all pending blocks, and cudaFree for the whole device.
-Stop Rank::pay_driver(const memory::AllocResult& result, std::int64_t segments_before) {
-  const memory::MemoryStats& stats = allocator_.stats();
-  Stop stop = Stop::none;
-  if (result.synchronized) pending_.clear();
-  if (result.retried || result.synchronized) stop = wait_for_device();
+// Giving cached memory back waits for the events of all pending blocks, and cudaFree for the whole
+// device; only then the driver's own time begins.
+Stop Rank::pay_driver(bool waits, std::int64_t mallocs, std::int64_t frees) {
+  const Stop stop = waits ? wait_for_device() : Stop::none;
+  const Duration cost = kCudaMalloc * mallocs + kCudaFree * frees;
   const Instant begin = host_now_;
-  const std::int64_t made = result.new_segment ? 1 : 0;
-  const std::int64_t freed =
-      std::max<std::int64_t>(segments_before + made - stats.segments.current, 0);
-  host_now_ +=
-      kCudaMalloc * (made + (result.retried ? 1 : 0) + (result.ok ? 0 : 1)) + kCudaFree * freed;
-  if (result.retried) phases_.retry();
-  phases_.hold(stats.reserved.current, device_.used());
-  if (recording_.slices != nullptr) {
+  if (stop == Stop::waits) {
+    owed_ = cost;
+  } else {
+    host_now_ += cost;
+  }
+  phases_.hold(allocator_.stats().reserved.current, device_.used());
+  if (recording_.slices != nullptr && begin < host_now_) {
     host_slice(SliceKind::allocator, begin, recording_.labels->allocator, op().scope);
   }
   return stop;
@@ -155,18 +159,12 @@ Stop Rank::allocation_failed(const program::Alloc& body, const program::Op& op, 
   return Stop::none;
 }
 
-Stop Rank::exec(const program::EmptyCache&, const program::Op& op) {
+Stop Rank::exec(const program::EmptyCache&, const program::Op&) {
   const std::int64_t segments = allocator_.stats().segments.current;
   allocator_.empty_cache();
   pending_.clear();
   const std::int64_t freed = segments - allocator_.stats().segments.current;
-  const Stop stop = freed > 0 ? wait_for_device() : Stop::none;
-  const Instant begin = host_now_;
-  host_now_ += kCudaFree * freed;
-  phases_.hold(allocator_.stats().reserved.current, device_.used());
-  if (recording_.slices != nullptr) {
-    host_slice(SliceKind::allocator, begin, recording_.labels->allocator, op.scope);
-  }
+  const Stop stop = pay_driver(freed > 0, 0, freed);
   if (recording_.memory != nullptr) note_memory();
   return stop;
 }

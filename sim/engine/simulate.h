@@ -2,6 +2,9 @@
 // same bytes. Ranks of one class (same program, equal place) are simulated once; a collective that
 // not all members enter is a Hang, an allocation that fails a CudaOutOfMemory, and so on: results,
 // not errors.
+//
+// The first failure in time ends the job. The records of the other ranks then reach at least up to
+// that time; a little further where nothing they did could matter to others.
 #pragma once
 
 #include "sim/engine/machine.h"

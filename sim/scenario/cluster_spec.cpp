@@ -10,6 +10,7 @@
 #include "sim/base/units_text.h"
 #include "sim/scenario/config_reader.h"
 #include "sim/scenario/hardware_spec.h"
+#include "sim/scenario/interconnect_words.h"
 
 namespace sim {
 namespace {
@@ -90,12 +91,12 @@ NodeSpec read_plain_node(ConfigReader& cluster, const GpuSpec& gpu) {
                                 : node.gpus > 4                     ? GpuInterconnect::nvswitch
                                                                     : GpuInterconnect::nvlink_mesh;
   node.interconnect = usual;
-  for (const Choice<GpuInterconnect>& choice : interconnect_choices()) {
+  for (const Choice<GpuInterconnect>& choice : kInterconnects) {
     if (choice.value == usual && !cluster.has("interconnect")) {
       cluster.assume("interconnect", std::string(choice.word), "usual for this GPU and number");
     }
   }
-  if (const auto said = cluster.find_choice("interconnect", interconnect_choices())) {
+  if (const auto said = cluster.find_choice<GpuInterconnect>("interconnect", kInterconnects)) {
     node.interconnect = said->value;
   }
   if (!cluster.has("host_memory")) {

@@ -9,6 +9,7 @@
 #include "sim/base/text.h"
 #include "sim/scenario/config_reader.h"
 #include "sim/scenario/data_files.h"
+#include "sim/scenario/interconnect_words.h"
 
 namespace sim {
 namespace {
@@ -104,16 +105,6 @@ std::string nodes_folder(const std::string& hardware_root) { return hardware_roo
 
 }  // namespace
 
-std::span<const Choice<GpuInterconnect>> interconnect_choices() {
-  static constexpr Choice<GpuInterconnect> kInterconnects[] = {
-      {"nvswitch", GpuInterconnect::nvswitch},
-      {"nvlink_mesh", GpuInterconnect::nvlink_mesh},
-      {"nvlink_pairs", GpuInterconnect::nvlink_pairs},
-      {"pcie", GpuInterconnect::pcie},
-  };
-  return kInterconnects;
-}
-
 std::vector<std::string> gpu_names(const std::string& hardware_root) {
   return list_data_names(gpus_folder(hardware_root), ".yaml");
 }
@@ -162,7 +153,7 @@ std::optional<NodeSpec> read_node(std::shared_ptr<const SourceFile> file, ReadCo
   node.gpu = reader.required_named("gpu");
   node.gpus = static_cast<int>(reader.required<std::int64_t>("gpus", kSmallPositive).value);
   if (!reader.has("interconnect")) reader.required<std::string>("interconnect");
-  const auto interconnect = reader.find_choice("interconnect", interconnect_choices());
+  const auto interconnect = reader.find_choice<GpuInterconnect>("interconnect", kInterconnects);
   node.interconnect = interconnect.value_or(Located<GpuInterconnect>{}).value;
   node.host_memory = reader.required<Bytes>("host_memory").value;
   node.cpu_cores =

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -38,11 +37,6 @@ struct GpuSpec {
 };
 
 enum class GpuInterconnect : std::uint8_t { nvswitch, nvlink_mesh, nvlink_pairs, pcie };
-
-// How files spell GpuInterconnect.
-template <class E>
-struct Choice;
-std::span<const Choice<GpuInterconnect>> interconnect_choices();
 
 struct NicSpec {
   int count = 0;               // per node

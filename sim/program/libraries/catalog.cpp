@@ -2,8 +2,6 @@
 
 namespace sim::program {
 
-extern const Library kTorch, kTransformers, kNccl;
-
 const Catalog<Library>& library_catalog() {
   static constexpr const Library* kAll[] = {&kTorch, &kTransformers, &kNccl};
   static constexpr Catalog<Library> kCatalog("library", kAll);

@@ -23,6 +23,7 @@ struct Library {
   std::string_view (*beside_torch)(const Release& torch);
 };
 const Catalog<Library>& library_catalog();
+extern const Library kTorch, kTransformers, kNccl;
 
 // --- torch.cpp
 struct TorchFacts {
