@@ -97,6 +97,30 @@ std::string group_digits(std::int64_t n) {
   return digits;
 }
 
+std::string wrap(std::string_view text, std::size_t columns, std::size_t indent) {
+  const std::string margin(indent, ' ');
+  std::string out, line = margin;
+  std::size_t used = indent;
+  while (!text.empty()) {
+    const std::size_t blank = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, blank);
+    const std::size_t width = count_characters(word);
+    text.remove_prefix(std::min(blank + 1, text.size()));
+    if (used > indent && used + 1 + width > columns) {
+      out += line + "\n";
+      line = margin;
+      used = indent;
+    }
+    if (used > indent) {
+      line += ' ';
+      ++used;
+    }
+    line += word;
+    used += width;
+  }
+  return out + line + "\n";
+}
+
 TextTable::TextTable(std::vector<std::string> header, std::vector<bool> right)
     : rows_{std::move(header)}, right_(std::move(right)) {}
 

@@ -29,6 +29,10 @@ std::size_t count_characters(std::string_view text);
 // Where the first byte stands that is not UTF-8; npos = nowhere.
 std::size_t find_invalid_utf8(std::string_view text);
 
+// Words in lines of at most `columns`, broken at blanks, each line after `indent` blanks and ending
+// in '\n'; a word longer than the line stays whole.
+std::string wrap(std::string_view text, std::size_t columns, std::size_t indent = 0);
+
 // Columns padded to the widest cell (counted in code points); `right` says which are right-aligned.
 class TextTable {
  public:

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "sim/base/diagnostics.h"
+#include "sim/base/text.h"
 #include "sim/cli/command.h"
 #include "sim/cli/output.h"
 
@@ -76,19 +77,36 @@ int explain(CLI::App& app, const CLI::ParseError& error,
                    : fmt::format("did you mean '{}'?", near)));
 }
 
+constexpr std::size_t kHelpColumns = 80;
+constexpr std::size_t kNameColumns = 26;
+
+// CLI11 puts a description behind the names as it stands; lines are ours to break.
+std::string beside_names(const std::string& description) {
+  std::string text = wrap(description, kHelpColumns - kNameColumns);
+  text.pop_back();
+  return text;
+}
+
+void lay_out(CLI::App& app) {
+  app.get_formatter()->column_width(kNameColumns);
+  for (CLI::Option* option : app.get_options()) {
+    option->description(beside_names(option->get_description()));
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app(kExamples, "rehearse");
   app.footer(kExitCodes);
-  app.set_version_flag("--version", "rehearse " SIM_VERSION);
-  app.get_formatter()->column_width(24);
+  app.set_version_flag("--version", "rehearse " SIM_VERSION, "print the version");
   app.require_subcommand(1);
   std::function<int()> chosen;
   for (const Command* command : command_catalog().entries()) {
-    CLI::App* verb =
-        app.add_subcommand(std::string(command->name), std::string(command->description));
-    verb->get_formatter()->column_width(28);
+    CLI::App* verb = app.add_subcommand(std::string(command->name),
+                                        beside_names(std::string(command->description)));
     verb->callback([&chosen, action = command->add(*verb)] { chosen = action; });
+    lay_out(*verb);
   }
+  lay_out(app);
   const std::vector<std::string> arguments = normalised(argc, argv);
   try {
     // CLI11 takes them last first.

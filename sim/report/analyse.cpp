@@ -40,11 +40,13 @@ void merge(PhaseSummary& into, const PhaseRecord& record) {
   into.alloc_retries += record.alloc_retries;
 }
 
-// `step.forward` also counts as `step`; `step0.forward` stands for itself, since `step0` is no
-// phase of the contract.
+// `step.forward` also counts as `step`. `step0.forward` and `step.1` stand for themselves: step0 is
+// no phase of the contract, and a numbered step is another step than the steady one.
 std::string parent_phase(const std::string& name) {
   const std::string parent = name.substr(0, name.find('.'));
-  return parent == "step0" ? name : parent;
+  const bool numbered =
+      name.find_first_not_of("0123456789", parent.size() + 1) == std::string::npos;
+  return parent == "step0" || numbered ? name : parent;
 }
 
 std::vector<PhaseSummary> summarise_phases(const RankRecord& record) {

@@ -1,8 +1,10 @@
 #include "sim/report/ledger.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -136,9 +138,45 @@ std::optional<Moment> worst_moment(const program::Workload& workload, const Time
   return highest_peak(timeline);
 }
 
+// Applies the allocations and frees of ops [begin, end).
+void follow(const program::Program& program, std::size_t begin, std::size_t end,
+            std::vector<bool>& alive) {
+  for (std::size_t i = begin; i < end; ++i) {
+    const program::Body& body = program.ops[i].body;
+    if (const auto* alloc = std::get_if<program::Alloc>(&body)) alive[alloc->tensor.value] = true;
+    if (const auto* free = std::get_if<program::Free>(&body)) alive[free->tensor.value] = false;
+  }
+}
+
+// First op and end of the outermost loop body around op `at`.
+std::optional<std::pair<std::size_t, std::size_t>> loop_around(const program::Program& program,
+                                                               std::size_t at) {
+  for (std::size_t i = 0; i < at; ++i) {
+    const auto* loop = std::get_if<program::Loop>(&program.ops[i].body);
+    if (loop == nullptr) continue;
+    const std::size_t end = std::min(i + 1 + loop->ops, program.ops.size());
+    if (at < end && loop->times > 1) return std::pair{i + 1, end};
+    i = std::min(end, at) - 1;
+  }
+  return std::nullopt;
+}
+
+Bytes total(const program::Program& program, const std::vector<bool>& alive,
+            const std::vector<std::uint32_t>& failed) {
+  Bytes sum;
+  for (std::uint32_t i = 0; i < alive.size(); ++i) {
+    if (alive[i]) sum += program.tensors[program::TensorId{i}].bytes;
+  }
+  for (const std::uint32_t tensor : failed) {
+    if (alive[tensor]) sum -= program.tensors[program::TensorId{tensor}].bytes;
+  }
+  return sum;
+}
+
 }  // namespace
 
 std::string owner_of(std::string_view scope) {
+  if (scope.empty()) return "(root)";
   std::vector<std::string> parts = split_path(scope);
   std::size_t last_number = parts.size();
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -156,13 +194,18 @@ std::string owner_of(std::string_view scope) {
 }
 
 std::vector<LedgerLine> alive_before(const program::Program& program, std::size_t end,
-                                     const std::vector<std::uint32_t>& failed) {
-  std::vector<bool> alive(program.tensors.size(), false);
+                                     const std::vector<std::uint32_t>& failed, Bytes allocated) {
   end = std::min(end, program.ops.size());
-  for (std::size_t i = 0; i < end; ++i) {
-    const program::Body& body = program.ops[i].body;
-    if (const auto* alloc = std::get_if<program::Alloc>(&body)) alive[alloc->tensor.value] = true;
-    if (const auto* free = std::get_if<program::Free>(&body)) alive[free->tensor.value] = false;
+  std::vector<bool> alive(program.tensors.size(), false);
+  follow(program, 0, end, alive);
+  if (const auto loop = loop_around(program, end)) {
+    std::vector<bool> later = alive;
+    follow(program, end, loop->second, later);
+    follow(program, loop->first, end, later);
+    const auto off = [&](const std::vector<bool>& candidate) {
+      return std::abs((total(program, candidate, failed) - allocated).count);
+    };
+    if (off(later) < off(alive)) alive = std::move(later);
   }
   for (const std::uint32_t tensor : failed) alive[tensor] = false;
 
@@ -172,7 +215,7 @@ std::vector<LedgerLine> alive_before(const program::Program& program, std::size_
     if (!alive[i]) continue;
     const program::TensorInfo& tensor = program.tensors[program::TensorId{i}];
     const std::string owner =
-        tensor.scope.valid() ? owner_of(program.scopes[tensor.scope]) : std::string();
+        tensor.scope.valid() ? owner_of(program.scopes[tensor.scope]) : std::string("(none)");
     const std::string what = what_is(program, tensor);
     LedgerLine& line = lines[{tensor.memory_class, owner, what}];
     line.memory_class = tensor.memory_class;
@@ -194,7 +237,8 @@ std::optional<Ledger> worst_ledger(const program::Workload& workload, const Time
   Ledger ledger = std::move(moment->ledger);
   ledger.rank = record.ranks.front();
   ledger.total = record.total;
-  ledger.lines = alive_before(workload.programs[record.program], moment->end, record.failed_allocs);
+  ledger.lines = alive_before(workload.programs[record.program], moment->end, record.failed_allocs,
+                              ledger.allocated);
   ledger.rounding = ledger.allocated;
   for (const LedgerLine& line : ledger.lines) ledger.rounding -= line.bytes;
   return ledger;

@@ -14,12 +14,14 @@ namespace sim::report {
 // The module that owns a scope, layer numbers folded:
 //   model.layers.22.self_attn.q_proj.weight -> model.layers.*.self_attn
 //   lm_head.weight -> lm_head
+// The model itself, whose path is empty, is "(root)".
 std::string owner_of(std::string_view scope);
 
-// Lines for the tensors alive before op `end`; those in `failed` were never allocated. The body of
-// a loop counts once: its tensors are gone when it starts again.
+// Lines for the tensors alive before op `end`; those in `failed` were never allocated. Inside a
+// loop the pass is the first or a later one, whichever comes nearer to `allocated`: a later pass
+// finds what the one before it left.
 std::vector<LedgerLine> alive_before(const program::Program& program, std::size_t end,
-                                     const std::vector<std::uint32_t>& failed);
+                                     const std::vector<std::uint32_t>& failed, Bytes allocated);
 
 // The ledger at the worst moment of the run: the failure where there is one, else the highest
 // allocated figure of any phase. Nothing where no rank reached a phase.

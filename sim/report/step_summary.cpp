@@ -29,11 +29,6 @@ std::optional<Duration> time_under(const Timeline& timeline, const std::string& 
   return total;
 }
 
-std::optional<Duration> part(const Timeline& timeline, const std::string& part_name) {
-  if (auto time = time_under(timeline, "step." + part_name)) return time;
-  return time_under(timeline, "step0." + part_name);
-}
-
 // Sorted, disjoint union of intervals.
 std::vector<Interval> merged(std::vector<Interval> all) {
   std::sort(all.begin(), all.end());
@@ -87,9 +82,9 @@ std::optional<StepSummary> summarise_step(const Subject& subject, const Timeline
   if (is_in(phase_of(timeline.verdict), "step")) return std::nullopt;
   StepSummary summary;
   summary.time = step->end - step->begin;
-  summary.forward = part(timeline, "forward");
-  summary.backward = part(timeline, "backward");
-  summary.optimizer = part(timeline, "optimizer");
+  summary.forward = time_under(timeline, "step.forward");
+  summary.backward = time_under(timeline, "step.backward");
+  summary.optimizer = time_under(timeline, "step.optimizer");
   summary.exposed_communication = exposed(timeline, *step);
 
   const double seconds = to_seconds(summary.time);

@@ -8,8 +8,8 @@
 
 namespace sim::report {
 
-// Reads the phase `step` of the first rank class. Its parts come from sub-phases (step.forward,
-// ...), else from those of the first step; exposed communication from slices where recorded.
+// Reads the phase `step` of the first rank class. Its parts come from its sub-phases
+// (step.forward, ...), exposed communication from slices; where the run has none they stay empty.
 // Nothing where the run ended before a steady step.
 std::optional<StepSummary> summarise_step(const Subject& subject, const Timeline& timeline,
                                           const std::vector<PhaseSummary>& phases);

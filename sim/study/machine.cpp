@@ -1,32 +1,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/base/units_text.h"
 #include "sim/study/run.h"
 
 namespace sim::study {
 
 namespace {
-
-// What the report printed replaces the data sheet. The lowering turns what lies outside the
-// allocator into an op; here it is only put on record.
-Bytes device_total(const Scenario& scenario, Assumptions& assumptions) {
-  const ObservedSpec& observed = scenario.observed;
-  const Bytes total = observed.total.value_or(scenario.cluster.gpu.total_memory);
-  if (observed.total) {
-    assumptions.add("observed.total", to_text_exact(*observed.total),
-                    "taken from the report, not predicted");
-  }
-  if (observed.free && observed.reserved) {
-    assumptions.add("observed.outside_allocator",
-                    to_text_exact(total - *observed.reserved - *observed.free),
-                    "total - reserved - free of the report: fixes their sum, not their shares");
-  } else if (observed.outside_allocator) {
-    assumptions.add("observed.outside_allocator", to_text_exact(*observed.outside_allocator),
-                    "as the scenario states, not predicted");
-  }
-  return total;
-}
 
 std::optional<Bytes> allowed_bytes(const AllocatorSpec& spec,
                                    const memory::AllocatorSettings& settings, Bytes total) {
@@ -62,7 +41,7 @@ Named torch_release(const Scenario& scenario, const program::Software& software)
 
 std::optional<engine::Machine> make_machine(const Scenario& scenario,
                                             const program::Software& software,
-                                            Assumptions& assumptions, Diagnostics& diagnostics) {
+                                            Diagnostics& diagnostics) {
   const std::size_t errors = diagnostics.error_count();
   const memory::AllocatorProfile* profile =
       memory::find_allocator_profile(torch_release(scenario, software), diagnostics);
@@ -79,7 +58,9 @@ std::optional<engine::Machine> make_machine(const Scenario& scenario,
   const ClusterSpec& cluster = scenario.cluster;
   engine::Machine machine;
   machine.cluster = cluster;
-  machine.gpu.total = device_total(scenario, assumptions);
+  // What a report printed replaces the data sheet. What lies outside the allocator is an op of the
+  // programs.
+  machine.gpu.total = scenario.observed.total.value_or(cluster.gpu.total_memory);
   machine.host.capacity =
       std::min(cluster.host_memory, cluster.container_memory_limit.value_or(cluster.host_memory));
   machine.place_of = place_ranks(cluster);

@@ -248,8 +248,11 @@ std::string verdict(const ReplayResult& result) {
     return fmt::format("{}: with {} the run would have fitted: peak reserved {}.", result.name,
                        with, memory::format_size(result.peak_reserved));
   }
-  return fmt::format("{}: with {} the run would have run out of memory {} time{}.", result.name,
-                     with, group_digits(result.ooms), result.ooms == 1 ? "" : "s");
+  return fmt::format(
+      "{}: with {} the run would have run out of memory at operation {} of {} ({} requests fail if "
+      "it goes on).",
+      result.name, with, group_digits(result.first_ooms.front().operation),
+      group_digits(result.operations), group_digits(result.ooms));
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ std::optional<Run> run(const std::string& path, const DataRoots& roots,
   std::optional<Stages> stages = prepare(path, roots, overrides, diagnostics);
   if (!stages) return std::nullopt;
   const std::optional<engine::Machine> machine =
-      make_machine(stages->scenario, stages->software, stages->assumptions, diagnostics);
+      make_machine(stages->scenario, stages->software, diagnostics);
   if (!machine) return std::nullopt;
   Timeline timeline = engine::simulate(stages->lowered.workload, *machine, options);
   report::Report report = report::analyse(

@@ -37,6 +37,6 @@ std::optional<Run> run(const std::string& path, const DataRoots& roots,
 // The devices of a scenario: allocator of its torch release, observed totals, placement of ranks.
 std::optional<engine::Machine> make_machine(const Scenario& scenario,
                                             const program::Software& software,
-                                            Assumptions& assumptions, Diagnostics& diagnostics);
+                                            Diagnostics& diagnostics);
 
 }  // namespace sim::study

@@ -138,6 +138,7 @@ bool is_remark(std::string_view name) { return name == "snapshot" || name == "us
 
 std::string unknown_action_hint(std::string_view name) {
   std::vector<std::string> known;
+  known.reserve(kActions.size());
   for (const auto& action : kActions) known.emplace_back(action.first);
   const std::string near = nearest(name.substr(0, 40), known);
   return near.empty() ? std::string{} : fmt::format("did you mean '{}'?", near);
@@ -206,11 +207,12 @@ void EventsReader::read_event(std::string_view line, int number, AllocatorLog& l
   std::uint64_t size = 0, time = 0;
   AllocatorEvent event;
   event.action = *action;
-  const bool read =
-      number_field(line, number, fields[1], "addr", kLargestAddress, event.address) &
-      number_field(line, number, fields[2], "size", kLargest, size) &
-      number_field(line, number, fields[3], "stream", ~std::uint64_t{0}, event.stream) &
-      number_field(line, number, fields[4], "time_us", ~std::uint64_t{0}, time);
+  // Each field is read whatever the others hold, so that every mistake of the line shows.
+  constexpr std::uint64_t kAny = ~std::uint64_t{0};
+  bool read = number_field(line, number, fields[1], "addr", kLargestAddress, event.address);
+  read = number_field(line, number, fields[2], "size", kLargest, size) && read;
+  read = number_field(line, number, fields[3], "stream", kAny, event.stream) && read;
+  read = number_field(line, number, fields[4], "time_us", kAny, time) && read;
   if (!read) return;
   event.size = Bytes{static_cast<std::int64_t>(size)};
   if (size == 0) {
@@ -378,13 +380,16 @@ void CorpusReader::read_call(json::element line, AllocatorLog& log) {
     return;
   }
   AllocatorCall call;
-  const bool read =
-      read_operation(op, call, log) & count(object, "alloc", call.after.allocated) &
-      count(object, "active", call.after.active) & count(object, "reserved", call.after.reserved) &
-      count(object, "requested", call.after.requested) &
-      count(object, "inactive", call.after.inactive_split) &
-      count(object, "segments", call.after.segments) &
-      count(object, "retries", call.after.retries) & count(object, "ooms", call.after.ooms);
+  bool read = read_operation(op, call, log);
+  AllocatorCounters& after = call.after;
+  read = count(object, "alloc", after.allocated) && read;
+  read = count(object, "active", after.active) && read;
+  read = count(object, "reserved", after.reserved) && read;
+  read = count(object, "requested", after.requested) && read;
+  read = count(object, "inactive", after.inactive_split) && read;
+  read = count(object, "segments", after.segments) && read;
+  read = count(object, "retries", after.retries) && read;
+  read = count(object, "ooms", after.ooms) && read;
   if (read) log.calls.push_back(std::move(call));
 }
 

@@ -17,22 +17,8 @@ namespace {
 constexpr std::size_t kColumns = 100;
 constexpr std::size_t kLedgerLines = 14;  // the rest is summed up in one line
 
-// Breaks at blanks; a word longer than the line stays whole.
 std::string wrap(std::string_view text, std::size_t indent) {
-  const std::string margin(indent, ' ');
-  std::string out, line = margin;
-  while (!text.empty()) {
-    const std::size_t blank = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, blank);
-    text.remove_prefix(std::min(blank + 1, text.size()));
-    if (line.size() > indent && line.size() + 1 + word.size() > kColumns) {
-      out += line + "\n";
-      line = margin;
-    }
-    if (line.size() > indent) line += ' ';
-    line += word;
-  }
-  return out + line + "\n";
+  return sim::wrap(text, kColumns, indent);
 }
 
 // Paths keep their end, which names the thing; words keep their start.
@@ -94,15 +80,15 @@ std::string ledger_by_class(const Ledger& ledger) {
 }
 
 std::string ledger_by_owner(const Ledger& ledger) {
-  TextTable table({"class", "owner", "what", "tensors", "GiB", "bytes"},
+  TextTable table({"class", "owner", "what", "count", "GiB", "bytes"},
                   {false, false, false, true, true, true});
   Bytes rest;
   std::int64_t rest_tensors = 0;
   for (std::size_t i = 0; i < ledger.lines.size(); ++i) {
     const LedgerLine& line = ledger.lines[i];
     if (i < kLedgerLines) {
-      table.add({std::string(to_text(line.memory_class)), clip_path(line.owner, 25),
-                 clip(line.what, 22), group_digits(line.tensors), gib(line.bytes),
+      table.add({std::string(to_text(line.memory_class)), clip_path(line.owner, 28),
+                 clip(line.what, 20), group_digits(line.tensors), gib(line.bytes),
                  bytes(line.bytes)});
     } else {
       rest += line.bytes;
@@ -110,7 +96,7 @@ std::string ledger_by_owner(const Ledger& ledger) {
     }
   }
   if (rest_tensors > 0) {
-    table.add({"others", fmt::format("{} more lines", ledger.lines.size() - kLedgerLines), "",
+    table.add({"others", fmt::format("{} smaller", ledger.lines.size() - kLedgerLines), "",
                group_digits(rest_tensors), gib(rest), bytes(rest)});
   }
   return table.text(2);
@@ -148,18 +134,25 @@ std::string phases_text(const Report& report) {
   return out;
 }
 
+// The first and the last warning of the first rank that has any; the others are alike.
 std::string warnings_text(const Report& report) {
   if (report.warnings.empty()) return "";
-  std::int64_t count = 0;
-  for (const WarningRecord& warning : report.warnings) count += warning.count;
-  std::string out = fmt::format("Warnings: {}\n", count);
-  const auto add = [&](std::string_view which, const WarningRecord& warning) {
-    out += fmt::format("  {}, rank {} in {}: {}\n", which, warning.rank.value, warning.phase,
+  std::map<std::uint32_t, std::int64_t> counts;
+  for (const WarningRecord& warning : report.warnings) counts[warning.rank.value] += warning.count;
+  std::vector<std::string> by_rank;
+  for (const auto& [rank, count] : counts) {
+    by_rank.push_back(fmt::format("{} on rank {}", group_digits(count), rank));
+  }
+  const WarningRecord& first = report.warnings.front();
+  const auto last = std::find_if(report.warnings.rbegin(), report.warnings.rend(),
+                                 [&](const WarningRecord& w) { return w.rank == first.rank; });
+  const auto quote = [](std::string_view which, const WarningRecord& warning) {
+    return fmt::format("  {}, rank {} in {}: {}\n", which, warning.rank.value, warning.phase,
                        warning.text);
   };
-  add(report.warnings.size() == 1 ? "the only text" : "first", report.warnings.front());
-  if (report.warnings.size() > 1) add("last", report.warnings.back());
-  return out;
+  std::string out = fmt::format("Warnings: {}\n", join(by_rank));
+  if (&*last == &first) return out + quote("the only text", first);
+  return out + quote("first", first) + quote("last", *last);
 }
 
 std::string hosts_text(const Report& report) {

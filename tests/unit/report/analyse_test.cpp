@@ -38,6 +38,7 @@ TEST_CASE("intervals of one phase name become one summary", "[report]") {
 TEST_CASE("a sub-phase also counts for its phase, but step0 is no phase", "[report]") {
   samples::Sample s = samples::fits();
   s.timeline.ranks.front().phases = {samples::phase("step0.forward", 0_s, 1_s, 1_GiB, 0),
+                                     samples::phase("step.7", 0_s, 1_s, 9_GiB, 0),
                                      samples::phase("step.forward", 1_s, 3_s, 2_GiB, 0),
                                      samples::phase("step.backward", 3_s, 6_s, 3_GiB, 0)};
   const Report report = s.report();
@@ -120,6 +121,20 @@ TEST_CASE("the ledger of a job that fits stands at its highest peak", "[report]"
   CHECK(sum(ledger) == ledger.allocated);
 }
 
+TEST_CASE("a later pass of a loop finds what the first one left", "[report]") {
+  program::Program p;
+  program::TensorInfo info;
+  info.bytes = 4_KiB;
+  const program::TensorId input = p.tensors.push_back(info), gradient = p.tensors.push_back(info);
+  for (const program::Body& body :
+       {program::Body{program::Loop{3, 5}}, program::Body{program::Alloc{input}},
+        program::Body{program::Alloc{gradient}}, program::Body{program::Free{input}}}) {
+    p.ops.push_back({body, {}, StreamRole::compute});
+  }
+  CHECK(alive_before(p, 2, {}, 4_KiB).front().tensors == 1);
+  CHECK(alive_before(p, 2, {}, 8_KiB).front().tensors == 2);
+}
+
 TEST_CASE("the ledger of a failure stands just before it", "[report]") {
   for (const samples::Sample& s : {samples::out_of_gpu_memory(), samples::crashed()}) {
     const Report report = s.report();
@@ -157,7 +172,7 @@ TEST_CASE("owners fold layer numbers", "[report]") {
         "base.model.layers.*.mlp.experts.*.w1");
   CHECK(owner_of("lm_head.weight") == "lm_head");
   CHECK(owner_of("model.norm") == "model.norm");
-  CHECK(owner_of("") == "");
+  CHECK(owner_of("") == "(root)");
 }
 
 TEST_CASE("rank lists and layer numbers", "[report]") {
