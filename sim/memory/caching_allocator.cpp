@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "sim/base/check.h"
+#include "sim/base/hash.h"
 
 namespace sim::memory {
 namespace {
@@ -318,6 +319,23 @@ std::vector<SegmentView> CachingAllocator::snapshot() const {
   std::sort(segments.begin(), segments.end(),
             [](const SegmentView& a, const SegmentView& b) { return a.address < b.address; });
   return segments;
+}
+
+// A sum over the blocks, since the order of their ids tells nothing.
+std::uint64_t CachingAllocator::fingerprint() const {
+  const bool ages = collects_garbage();
+  std::uint64_t sum = 0;
+  for (const Block& block : blocks_) {
+    if (!block.alive) continue;
+    const int state = (block.allocated ? 1 : 0) + (block.waiting ? 2 : 0) + (block.mapped ? 4 : 0) +
+                      (block.previous.valid() ? 8 : 0) + (block.small ? 16 : 0);
+    Hash hash;
+    hash.add(block.address).add(block.size.count).add(block.used_on).add(block.stream).add(state);
+    const bool cached = !block.allocated && !block.waiting;
+    if (ages && cached) hash.add(pools_[block.small ? 0 : 1].searches - block.cached_at);
+    sum += hash.value();
+  }
+  return sum;
 }
 
 }  // namespace sim::memory

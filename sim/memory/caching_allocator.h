@@ -87,6 +87,10 @@ class CachingAllocator {
   // `device_total` is what cudaMemGetInfo reports. The driver must outlive the allocator.
   CachingAllocator(const AllocatorProfile& profile, const AllocatorSettings& settings,
                    Driver& driver, Bytes device_total);
+  // A copy, block ids included, that asks another driver.
+  CachingAllocator(const CachingAllocator& other, Driver& driver) : CachingAllocator(other) {
+    driver_ = &driver;
+  }
 
   // torch.cuda.set_per_process_memory_fraction(). `allow` sets the same limit in bytes.
   void set_memory_fraction(double fraction);
@@ -121,6 +125,8 @@ class CachingAllocator {
 
   // Everything held from the driver, by address.
   std::vector<SegmentView> snapshot() const;
+  // A hash of all that the answers to further calls depend on, but the driver; counters are not.
+  std::uint64_t fingerprint() const;
 
  private:
   static constexpr std::uint32_t kNotExpandable = 0xffffffffu;

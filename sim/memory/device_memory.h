@@ -60,6 +60,12 @@ class Driver {
 class ModelDriver final : public Driver {
  public:
   explicit ModelDriver(DeviceMemory& device) : device_(&device) {}
+  // A copy that takes from another device.
+  ModelDriver(const ModelDriver& other, DeviceMemory& device) : ModelDriver(other) {
+    device_ = &device;
+  }
+  // The end of the address space used so far.
+  Address high_water() const { return next_; }
 
   std::optional<Address> allocate_segment(Bytes size, Stream stream) override;
   void free_segment(Address at, Bytes size, Stream stream) override;
