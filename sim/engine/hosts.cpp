@@ -30,7 +30,7 @@ void raise_peaks(Record& record, const memory::HostMemory& memory) {
 }  // namespace
 
 Hosts::Hosts(const Machine& machine, const RankClasses& classes)
-    : processes_of_(classes.ranks.size()), local_rank_(classes.class_of.size()) {
+    : processes_of_(classes.everyone() + 1), local_rank_(classes.class_of.size()) {
   std::map<std::uint32_t, std::vector<RankId>> by_host;
   for (RankId rank{0}; rank.value < classes.class_of.size(); ++rank.value) {
     std::vector<RankId>& processes = by_host[machine.place_of[rank].host];
@@ -47,7 +47,9 @@ Hosts::Hosts(const Machine& machine, const RankClasses& classes)
       models_.push_back({{}, processes, memory::HostMemory(machine.host.capacity), {}});
       models_.back().record.capacity = machine.host.capacity;
       for (std::size_t i = 0; i < composition.size(); ++i) {
-        processes_of_[composition[i]].push_back({next, static_cast<int>(i)});
+        const Process process{next, static_cast<int>(i)};
+        processes_of_[composition[i]].push_back(process);
+        processes_of_[classes.everyone()].push_back(process);
       }
     }
     models_[entry->second].hosts.push_back(HostId{host});

@@ -27,8 +27,8 @@ class Hosts {
 
   int local_rank(RankId rank) const { return local_rank_[rank]; }
 
-  // Each process of the rank class takes or gives back `size`, in rank order; set if that was too
-  // much for a host.
+  // `rank_class` can be classes.everyone(). Each process of the rank class takes or gives back
+  // `size`, in rank order; set if that was too much for a host.
   std::optional<Kill> allocate(std::uint32_t rank_class, HostMemoryKind kind, Bytes size);
   void free(std::uint32_t rank_class, HostMemoryKind kind, Bytes size);
 
@@ -53,7 +53,7 @@ class Hosts {
   void note(Model& model);
 
   std::vector<Model> models_;
-  std::vector<std::vector<Process>> processes_of_;  // by rank class, in rank order
+  std::vector<std::vector<Process>> processes_of_;  // by rank class and of everyone, in rank order
   IdVector<RankId, int> local_rank_;
 };
 

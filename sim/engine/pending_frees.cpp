@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/base/saturating.h"
+
 namespace sim::engine {
 
 void PendingFrees::add(memory::BlockId block, std::uint32_t used_on, Streams& streams) {
@@ -33,13 +35,20 @@ bool PendingFrees::undecided(const Streams& streams) const {
   });
 }
 
-void PendingFrees::append_waits(Instant now, std::vector<Duration>& waits) const {
-  for (const Item& item : items_) waits.push_back(std::max(item.known - now, Duration{}));
+void PendingFrees::close(const Streams& streams) {
+  for (Item& item : items_) close(item, streams);
+}
+
+void PendingFrees::hash_rest(Instant now, const memory::CachingAllocator& allocator,
+                             Hash& hash) const {
+  for (const Item& item : items_) {
+    hash.add(allocator.address(item.block)).add(std::max(item.known - now, Duration{}).count());
+  }
 }
 
 void PendingFrees::shift(Instant now, Duration by) {
   for (Item& item : items_) {
-    if (item.known > now) item.known += by;
+    if (item.known > now) item.known = saturating_add(item.known, by);
   }
 }
 

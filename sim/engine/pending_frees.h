@@ -30,8 +30,10 @@ class PendingFrees {
   // The allocator completed all of them at once.
   void clear() { items_.clear(); }
 
-  // How long after `now` each block still waits (0: its events have passed); for comparing states.
-  void append_waits(Instant now, std::vector<Duration>& waits) const;
+  // Takes note of events that have become timed.
+  void close(const Streams& streams);
+  // All events must be known: which blocks wait how long after `now`, and moving that by `by`.
+  void hash_rest(Instant now, const memory::CachingAllocator& allocator, Hash& hash) const;
   void shift(Instant now, Duration by);
 
  private:

@@ -2,15 +2,9 @@
 
 #include <algorithm>
 
+#include "sim/base/saturating.h"
+
 namespace sim::engine {
-
-namespace {
-
-std::string name_of(program::PhaseId phase, const program::Program& program) {
-  return phase.valid() ? program.phases[phase] : "init";
-}
-
-}  // namespace
 
 void PhaseLog::begin(program::PhaseId phase, Instant now) {
   // What precedes the first phase, if it took any time or memory, is a phase of its own.
@@ -32,6 +26,7 @@ void PhaseLog::begin(program::PhaseId phase, Instant now) {
 
 void PhaseLog::end(Instant now) {
   open_.end = now;
+  open_.time = now - open_.begin;
   open_.end_allocated = allocated_;
   open_.end_reserved = reserved_;
   records_.push_back(open_);
@@ -61,8 +56,33 @@ std::vector<PhaseRecord> PhaseLog::records(const program::Program& program) cons
   return named;
 }
 
-std::string PhaseLog::name(const program::Program& program) const {
-  return name_of(phase_, program);
+std::string PhaseLog::name_of(program::PhaseId phase, const program::Program& program) {
+  return phase.valid() ? program.phases[phase] : "init";
+}
+
+PhaseRecord PhaseLog::open_since(Instant now) const {
+  PhaseRecord open = open_;
+  open.begin = Instant{} + (open_.begin - now);
+  return open;
+}
+
+void PhaseLog::repeat(std::size_t ended, std::int64_t retries, std::int64_t times,
+                      Duration period) {
+  const Duration by = saturating_multiply(period, times);
+  for (std::size_t i = ended; i < records_.size(); ++i) {
+    PhaseRecord& record = records_[i];
+    record.end = saturating_add(record.end, by);
+    record.time = saturating_multiply(record.time, 1 + times);
+    record.alloc_retries = saturating_multiply(record.alloc_retries, 1 + times);
+  }
+  // A phase that began before stays open all the time; one that began since, begins again.
+  const std::int64_t more = saturating_multiply(retries_ - retries, times);
+  if (ended == records_.size()) {
+    open_.alloc_retries = saturating_add(open_.alloc_retries, more);
+  } else {
+    open_.begin = saturating_add(open_.begin, by);
+  }
+  retries_ = saturating_add(retries_, more);
 }
 
 }  // namespace sim::engine

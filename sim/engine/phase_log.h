@@ -40,15 +40,24 @@ class PhaseLog {
   void hold(Bytes reserved, Bytes device_used);
   void hold_on_host(HostMemoryKind kind, Bytes change);
   void warn() { ++open_.warnings; }
-  void retry() { ++open_.alloc_retries; }
+  void retry() {
+    ++open_.alloc_retries;
+    ++retries_;
+  }
 
-  Bytes host_anonymous() const { return host_anonymous_; }
-  Bytes host_pinned() const { return host_pinned_; }
-  std::size_t size() const { return records_.size(); }
+  // Phases ended so far.
+  std::size_t ended() const { return records_.size(); }
   program::PhaseId current() const { return phase_; }
+  // The phase that is open, its begin counted from `now`.
+  PhaseRecord open_since(Instant now) const;
+  // What happened since `ended` phases had ended and `retries` retries had been counted happens
+  // `times` times more, each `period` long.
+  void repeat(std::size_t ended, std::int64_t retries, std::int64_t times, Duration period);
+  std::int64_t retries() const { return retries_; }
   // With the names of `program`, in time order. Work before any BeginPhase counts as "init".
   std::vector<PhaseRecord> records(const program::Program& program) const;
-  std::string name(const program::Program& program) const;
+  std::string name(const program::Program& program) const { return name_of(phase_, program); }
+  static std::string name_of(program::PhaseId phase, const program::Program& program);
 
  private:
   program::PhaseId phase_;
@@ -58,6 +67,7 @@ class PhaseLog {
   std::vector<PhaseRecord> records_;
   std::array<Bytes, kMemoryClasses> by_class_{};
   Bytes allocated_, reserved_, device_used_, host_anonymous_, host_pinned_;
+  std::int64_t retries_ = 0;  // in all phases
 };
 
 }  // namespace sim::engine

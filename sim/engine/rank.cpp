@@ -18,39 +18,48 @@ struct SetTime {
 
 }  // namespace
 
-Rank::Rank(std::uint32_t index, std::vector<RankId> ranks, int local_rank,
-           const program::Program& program, const Costs& costs, const Machine& machine,
-           const Recording& recording, bool may_skip_iterations)
-    : index_(index),
-      ranks_(std::move(ranks)),
-      local_rank_(local_rank),
-      program_(&program),
-      costs_(&costs),
+ProcessMemory::ProcessMemory(const Machine& machine)
+    : device(machine.gpu.total, machine.gpu.used_by_others),
+      driver(device),
+      allocator(machine.allocator, machine.allocator_settings, driver, machine.gpu.total) {
+  if (machine.allowed) allocator.allow(*machine.allowed);
+}
+
+ProcessMemory::ProcessMemory(const ProcessMemory& other)
+    : device(other.device), driver(other.driver, device), allocator(other.allocator, driver) {}
+
+Rank::Rank(Identity identity, const Machine& machine)
+    : self_(std::move(identity)),
       machine_(&machine),
-      recording_(recording),
-      may_skip_iterations_(may_skip_iterations),
-      loop_end_(static_cast<std::uint32_t>(program.ops.size())),
-      streams_(ranks_.front(), recording.slices),
-      events_(program.events),
-      device_(machine.gpu.total, machine.gpu.used_by_others),
-      driver_(device_),
-      allocator_(machine.allocator, machine.allocator_settings, driver_, machine.gpu.total),
-      tensors_(program.tensors.size()),
-      externals_(program.externals.size()),
-      host_buffers_(program.host_buffers.size()) {
-  if (machine.allowed) allocator_.allow(*machine.allowed);
-  phases_.hold({}, device_.used());
+      loop_end_(self_.program_end),
+      streams_(self_.ranks.front(), self_.recording.slices),
+      events_(program().events),
+      memory_(machine),
+      tensors_(program().tensors.size()),
+      externals_(program().externals.size()),
+      host_buffers_(program().host_buffers.size()) {
+  phases_.hold({}, memory_.device.used());
+}
+
+Rank::Rank(const Rank& start, Identity identity) : Rank(start) {
+  self_ = std::move(identity);
+  streams_.speak_for(self_.ranks.front());
+  loop_end_ = self_.program_end;
+  events_.resize(program().events);
+  tensors_.resize(program().tensors.size());
+  externals_.resize(program().externals.size());
+  host_buffers_.resize(program().host_buffers.size());
 }
 
 Stop Rank::run(const Turn& horizon) {
   horizon_ = horizon;
   while (!failure_) {
     if (next_op_ == loop_end_) [[unlikely]] {
-      if (loops_.empty()) return finish();
+      if (loops_.empty()) return self_.parts ? Stop::parts : finish();
       end_iteration();
       continue;
     }
-    const program::Op& op = program_->ops[next_op_];
+    const program::Op& op = program().ops[next_op_];
     const Stop stop = std::visit([&](const auto& body) { return exec(body, op); }, op.body);
     if (stop == Stop::none) [[likely]] {
       step_over();
@@ -76,45 +85,49 @@ Stop Rank::finish() {
 }
 
 Stop Rank::exec(const program::Launch& body, const program::Op& op) {
-  host_now_ += costs_->launch;
+  if (wait_for_room(op.stream) == Stop::blocked) return Stop::blocked;
+  spend(costs().launch);
   ++launches_;
   const std::uint32_t text =
-      recording_.labels != nullptr ? recording_.labels->kernels[body.kernel] : 0;
-  streams_.run(op.stream, host_now_, costs_->kernels[body.kernel],
+      self_.recording.labels != nullptr ? self_.recording.labels->kernels[body.kernel] : 0;
+  streams_.run(op.stream, host_now_, costs().kernels[body.kernel],
                label(SliceKind::kernel, text, op.scope));
   return Stop::none;
 }
 
-Stop Rank::exec(const program::Collective&, const program::Op&) {
+Stop Rank::exec(const program::Collective&, const program::Op& op) {
+  if (wait_for_room(op.stream) == Stop::blocked) return Stop::blocked;
   return behind() ? Stop::yield : Stop::collective;
 }
 
 void Rank::enter(std::uint32_t call, program::CollectiveId id) {
   const program::Op& at = op();
-  host_now_ += costs_->launch;
+  spend(costs().launch);
   ++launches_;
-  const std::uint32_t text = recording_.labels != nullptr ? recording_.labels->collectives[id] : 0;
+  const std::uint32_t text =
+      self_.recording.labels != nullptr ? self_.recording.labels->collectives[id] : 0;
   streams_.enter(at.stream, host_now_, call, label(SliceKind::collective, text, at.scope));
 }
 
 Stop Rank::exec(const program::Copy& body, const program::Op& op) {
   if (body.source.valid() && tensors_[body.source].dangling) {
-    const memory::MemoryStats& stats = allocator_.stats();
-    failure_ = Crashed{ranks_.front(),
+    const memory::MemoryStats& stats = memory_.allocator.stats();
+    failure_ = Crashed{ranks().front(),
                        phase_name(),
                        scope_name(op.scope),
-                       program_->crash_message,
+                       program().crash_message,
                        stats.allocated.current,
                        stats.reserved.current,
-                       device_.free(),
-                       device_.total(),
+                       memory_.device.free(),
+                       memory_.device.total(),
                        host_now_};
     return Stop::failed;
   }
-  host_now_ += costs_->launch;
+  if (wait_for_room(op.stream) == Stop::blocked) return Stop::blocked;
+  spend(costs().launch);
   ++launches_;
-  const std::uint32_t text = recording_.labels != nullptr ? recording_.labels->copy : 0;
-  streams_.run(op.stream, host_now_, costs_->copy(body), label(SliceKind::copy, text, op.scope));
+  const std::uint32_t text = self_.recording.labels != nullptr ? self_.recording.labels->copy : 0;
+  streams_.run(op.stream, host_now_, costs().copy(body), label(SliceKind::copy, text, op.scope));
   // A copy from or to pageable memory returns when the host's side is done, whatever was asked
   // (CUDA runtime API, "API synchronization behavior").
   const bool staged = body.direction != program::CopyDirection::device_to_device && !body.pinned;
@@ -123,9 +136,9 @@ Stop Rank::exec(const program::Copy& body, const program::Op& op) {
 
 Stop Rank::exec(const program::HostWork& body, const program::Op& op) {
   const Instant begin = host_now_;
-  host_now_ += body.duration;
-  if (recording_.slices != nullptr) {
-    host_slice(SliceKind::host_work, begin, recording_.labels->host_work, op.scope);
+  spend(body.duration);
+  if (self_.recording.slices != nullptr) {
+    host_slice(SliceKind::host_work, begin, self_.recording.labels->host_work, op.scope);
   }
   return Stop::none;
 }
@@ -165,10 +178,17 @@ Stop Rank::wait_for(const Mark& mark) {
   }
   const Instant begin = host_now_;
   host_now_ = std::max(host_now_, streams_.when(mark));
-  if (recording_.slices != nullptr && begin < host_now_) {
-    host_slice(SliceKind::wait, begin, recording_.labels->waiting, {});
+  if (self_.recording.slices != nullptr && begin < host_now_) {
+    host_slice(SliceKind::wait, begin, self_.recording.labels->waiting, {});
   }
   return Stop::none;
+}
+
+// A launch into a full queue returns only when the oldest work of the stream has ended.
+Stop Rank::wait_for_room(StreamRole stream) {
+  const Mark room = streams_.room(stream);
+  if (!room.ticket.valid() && room.at <= host_now_) return Stop::none;
+  return wait_for(room) == Stop::waits ? Stop::blocked : Stop::none;
 }
 
 Stop Rank::wait_for_device() {
@@ -188,7 +208,7 @@ bool Rank::wake() {
   waiting_ = false;
   host_waits_ = 0;
   for (const Mark* mark = host_waits_for_; mark != end; ++mark) wait_for(*mark);
-  host_now_ += owed_;
+  spend(owed_);
   owed_ = {};
   if (failure_) std::visit(SetTime{host_now_}, *failure_);
   return true;
@@ -201,31 +221,31 @@ bool Rank::exchange_buffer(program::HostBufferId buffer, bool allocated) {
 }
 
 Label Rank::label(SliceKind kind, std::uint32_t text, ScopeId scope) const {
-  const bool named = recording_.labels != nullptr && scope.valid();
-  return {kind, named ? recording_.labels->scopes[scope] : ScopeId{}, text};
+  const bool named = self_.recording.labels != nullptr && scope.valid();
+  return {kind, named ? self_.recording.labels->scopes[scope] : ScopeId{}, text};
 }
 
 void Rank::host_slice(SliceKind kind, Instant begin, std::uint32_t text, ScopeId scope) {
   const Label what = label(kind, text, scope);
-  recording_.slices->push_back(
-      {ranks_.front(), StreamRole::compute, true, kind, begin, host_now_, what.scope, text});
+  self_.recording.slices->push_back(
+      {ranks().front(), StreamRole::compute, true, kind, begin, host_now_, what.scope, text});
 }
 
 std::string Rank::scope_name(ScopeId scope) const {
-  return scope.valid() ? program_->scopes[scope] : std::string{};
+  return scope.valid() ? program().scopes[scope] : std::string{};
 }
 
-RankRecord Rank::close(std::uint32_t program) {
+RankRecord Rank::close(std::uint32_t number) {
   phases_.end(host_now_);
   RankRecord record;
-  record.ranks = ranks_;
-  record.phases = phases_.records(*program_);
-  record.warnings = std::move(warnings_);
+  record.ranks = ranks();
+  record.phases = phases_.records(program());
+  record.warnings = warnings();
   record.ops_done = next_op_;
-  record.program = program;
-  record.failed_allocs = std::move(failed_allocs_);
-  record.external = device_.external();
-  record.total = device_.total();
+  record.program = number;
+  for (const CaughtFailure& caught : caught_) record.failed_allocs.push_back(caught.tensor.value);
+  record.external = memory_.device.external();
+  record.total = memory_.device.total();
   record.finished = host_now_;
   record.launches = launches_;
   return record;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/base/ids.h"
+#include "sim/base/saturating.h"
 #include "sim/base/units.h"
 #include "sim/engine/costs.h"
 #include "sim/engine/event_queue.h"
@@ -18,6 +19,7 @@
 #include "sim/engine/streams.h"
 #include "sim/memory/caching_allocator.h"
 #include "sim/memory/device_memory.h"
+#include "sim/memory/oom_message.h"
 #include "sim/program/program.h"
 #include "sim/timeline/timeline.h"
 
@@ -28,7 +30,9 @@ namespace sim::engine {
 enum class Stop : std::uint8_t {
   none,         // (inside run() only) go on
   yield,        // another rank is behind and could matter for the next op
-  waits,        // the host waits for work that is not timed yet
+  waits,        // the host waits for work that is not timed yet; the op at hand is done
+  blocked,      // the same, but the op at hand is yet to be done
+  parts,        // end of what this rank does for several programs
   finished,     // end of the program
   failed,       // failure() says how
   collective,   // a Collective
@@ -44,51 +48,54 @@ struct SliceLabels {
   IdVector<ScopeId, ScopeId> scopes;  // of the program -> of the timeline
 };
 
-// Where an iteration of a loop began.
-struct IterationStart {
-  Instant at{};
-  std::int64_t launches = 0;
-  std::uint64_t issued = 0;
-  std::size_t records = 0;  // phases and warnings so far
-};
-
-// What an iteration left behind. Where two in a row leave the same, so do the rest.
-struct IterationState {
-  Duration step{};              // host time that it took
-  std::vector<Duration> waits;  // of streams, events, pending frees: from the host's clock on
-  std::uint64_t memory = 0;     // hash of all blocks and of which tensor holds which
-  Bytes device_used, host_anonymous, host_pinned;
-  std::int64_t retries = 0;
-  bool silent = false;  // no phase began and nothing was warned of
-  friend bool operator==(const IterationState&, const IterationState&) = default;
-};
-
 // Where a rank writes what it did; null members record nothing.
 struct Recording {
   std::vector<Slice>* slices = nullptr;
   std::vector<MemorySample>* memory = nullptr;
+  std::vector<Repeat>* repeats = nullptr;
   const SliceLabels* labels = nullptr;
+};
+
+// Whom a simulated rank stands for, and what they run. Everything referred to must outlive it.
+struct Identity {
+  std::uint32_t index = 0;  // its number among the simulated ranks
+  std::vector<RankId> ranks;
+  int local_rank = 0;  // of the first
+  const program::Program* program = nullptr;
+  std::uint32_t program_end = 0;  // ops of it to run
+  bool parts = false;             // others go on from there
+  const Costs* costs = nullptr;
+  Recording recording;
+  bool may_skip_iterations = false;
+};
+
+// The device memory of one process.
+struct ProcessMemory {
+  explicit ProcessMemory(const Machine& machine);
+  ProcessMemory(const ProcessMemory& other);
+
+  memory::DeviceMemory device;
+  memory::ModelDriver driver;
+  memory::CachingAllocator allocator;
 };
 
 class Rank {
  public:
-  // `ranks`: those that this one stands for. Everything referred to must outlive it.
-  Rank(std::uint32_t index, std::vector<RankId> ranks, int local_rank,
-       const program::Program& program, const Costs& costs, const Machine& machine,
-       const Recording& recording, bool may_skip_iterations);
-  Rank(const Rank&) = delete;
+  Rank(Identity identity, const Machine& machine);
+  // Goes on for some of those that `start` stood for; their program begins like its own.
+  Rank(const Rank& start, Identity identity);
   Rank& operator=(const Rank&) = delete;
 
   // Goes on until something stops it. An op that others could see is done only while the own turn
   // is before `horizon`.
   Stop run(const Turn& horizon);
 
-  const program::Op& op() const { return program_->ops[next_op_]; }
+  const program::Op& op() const { return program().ops[next_op_]; }
   void step_over() {
     ++next_op_;
     ++issued_;
   }
-  Turn turn() const { return {host_now_, issued_, index_}; }
+  Turn turn() const { return {host_now_, issued_, self_.index}; }
   Instant now() const { return host_now_; }
 
   // For the caller's ops.
@@ -104,27 +111,47 @@ class Rank {
   bool finished() const { return finished_; }
   const std::optional<Verdict>& failure() const { return failure_; }
 
-  const std::vector<RankId>& ranks() const { return ranks_; }
-  const program::Program& program() const { return *program_; }
-  const Costs& costs() const { return *costs_; }
+  const std::vector<RankId>& ranks() const { return self_.ranks; }
+  const program::Program& program() const { return *self_.program; }
+  const Costs& costs() const { return *self_.costs; }
   Streams& streams() { return streams_; }
-  std::string phase_name() const { return phases_.name(*program_); }
+  std::string phase_name() const { return phases_.name(program()); }
   std::string scope_name(ScopeId scope) const;
 
   // Closes the last phase and hands the record out.
   RankRecord close(std::uint32_t program);
 
  private:
+  Rank(const Rank&) = default;
+
   struct Tensor {
     memory::BlockId block;
     std::uint16_t used_on = 0;  // a bit per StreamRole: record_stream
     bool dangling = false;      // its warn-and-go-on allocation failed
   };
+  // An allocation whose failure the script catches and warns of.
+  struct CaughtFailure {
+    program::TensorId tensor;
+    ScopeId scope;
+    program::PhaseId phase;
+    memory::OomFigures figures;
+  };
+  // The end of an iteration: what the rest of the loop depends on, and the counters of that moment.
+  struct LoopState {
+    std::uint64_t fingerprint = 0;
+    program::PhaseId phase;
+    PhaseRecord open;  // the phase that is open
+    std::uint64_t iteration = 0;
+    Instant at{};
+    std::int64_t launches = 0, retries = 0;
+    std::uint64_t issued = 0;
+    std::size_t phases_ended = 0, caught = 0;
+  };
   struct LoopFrame {
     std::uint32_t begin = 0, end = 0;
-    std::uint32_t left = 0;  // iterations after this one
-    IterationStart start;
-    IterationState last;
+    std::uint32_t left = 0;       // iterations after this one
+    std::uint64_t iteration = 1;  // this one
+    std::optional<LoopState> known;
   };
   Stop exec(const program::Alloc& body, const program::Op& op);
   Stop exec(const program::Free& body, const program::Op& op);
@@ -150,34 +177,34 @@ class Rank {
   Stop allocation_failed(const program::Alloc& body, const program::Op& op, Bytes tried);
   void note_memory();
 
+  memory::OomFigures oom_figures(Bytes tried) const;
+  std::vector<WarningRecord> warnings() const;
+
+  void spend(Duration time) { host_now_ = saturating_add(host_now_, time); }
   Stop wait_for(const Mark& mark);
+  Stop wait_for_room(StreamRole stream);
   Stop wait_for_device();
   Stop finish();
   bool behind() const { return turn() > horizon_; }
 
   // rank_loops.cpp
   void end_iteration();
-  IterationStart start_iteration() const;
-  IterationState state_since(const IterationStart& start) const;
-  std::uint64_t hash_memory() const;
-  void skip_iterations(std::uint32_t count, const IterationStart& start);
+  void skip_repeats(LoopFrame& frame);
+  LoopState loop_state(std::uint64_t iteration) const;
+  std::uint64_t fingerprint() const;
+  void repeat_since(const LoopState& before, std::int64_t times);
+  void cut_slices(Duration by);
 
   Label label(SliceKind kind, std::uint32_t text, ScopeId scope) const;
   void host_slice(SliceKind kind, Instant begin, std::uint32_t text, ScopeId scope);
 
-  std::uint32_t index_;
-  std::vector<RankId> ranks_;
-  int local_rank_;
-  const program::Program* program_;
-  const Costs* costs_;
+  Identity self_;
   const Machine* machine_;
-  Recording recording_;
-  bool may_skip_iterations_;
   Turn horizon_{};
 
   Instant host_now_{};
   std::uint32_t next_op_ = 0;
-  std::uint32_t loop_end_;  // of the innermost loop, or the end of the program
+  std::uint32_t loop_end_;  // of the innermost loop, or of all that is to run
   std::uint64_t issued_ = 0;
   std::int64_t launches_ = 0;
   std::vector<LoopFrame> loops_;
@@ -189,17 +216,14 @@ class Rank {
 
   Streams streams_;
   std::vector<Mark> events_;
-  memory::DeviceMemory device_;
-  memory::ModelDriver driver_;
-  memory::CachingAllocator allocator_;
+  ProcessMemory memory_;
   PendingFrees pending_;
   IdVector<program::TensorId, Tensor> tensors_;
   IdVector<program::ExternalId, std::uint8_t> externals_;
   IdVector<program::HostBufferId, std::uint8_t> host_buffers_;
 
   PhaseLog phases_;
-  std::vector<WarningRecord> warnings_;
-  std::vector<std::uint32_t> failed_allocs_;
+  std::vector<CaughtFailure> caught_;
   std::optional<Verdict> failure_;
 };
 

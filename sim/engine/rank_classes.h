@@ -13,6 +13,9 @@ namespace sim::engine {
 struct RankClasses {
   std::vector<std::vector<RankId>> ranks;    // by class, ascending; classes by their first rank
   IdVector<RankId, std::uint32_t> class_of;  // by rank
+
+  // The number of one more, which stands for all ranks while all classes do the same.
+  std::uint32_t everyone() const { return static_cast<std::uint32_t>(ranks.size()); }
 };
 
 RankClasses fold_ranks(const program::Workload& workload, bool fold);

@@ -1,14 +1,14 @@
 // Loops of a program, and the iterations that need not be run.
 //
-// An iteration that took as long as the one before it and left everything where that one left it
-// (each block of the allocator, the tensors in them, busy streams, events and pending frees, seen
-// from the host's clock) repeats itself: the remaining ones only move the clocks. So a loop whose
-// host waits for the device somewhere settles after a few iterations; one whose host runs further
-// and further ahead never does and is run to its end. Only where one rank class makes up the whole
-// job and nothing is recorded step by step. (The ages that garbage collection goes by are not
-// compared.)
+// What an iteration does depends on where it finds everything: the blocks of the allocator and the
+// tensors in them, busy streams, events and pending frees, seen from the host's clock. Where an
+// iteration leaves all of that as an earlier one left it, those between repeat for the rest of the
+// loop, and skipping them only moves the clocks and counters. So a loop whose host waits for the
+// device somewhere settles after a few iterations; one whose host runs further and further ahead
+// never does and is run to its end. Only while one simulated rank makes up the whole job.
 #include <algorithm>
 
+#include "sim/base/hash.h"
 #include "sim/engine/rank.h"
 
 namespace sim::engine {
@@ -20,88 +20,120 @@ Stop Rank::exec(const program::Loop& body, const program::Op&) {
     next_op_ += length;
     return Stop::none;
   }
-  loops_.push_back({begin, begin + length, body.times - 1, start_iteration(), {}});
+  loops_.push_back({begin, begin + length, body.times - 1, 1, {}});
   loop_end_ = begin + length;
   return Stop::none;
 }
 
 void Rank::end_iteration() {
   LoopFrame& frame = loops_.back();
-  if (frame.left > 0 && may_skip_iterations_ && streams_.all_timed()) {
-    IterationState state = state_since(frame.start);
-    if (state.silent && state == frame.last) {
-      skip_iterations(frame.left, frame.start);
-      frame.left = 0;
-    }
-    frame.last = std::move(state);
-  }
+  if (frame.left > 0 && self_.may_skip_iterations && streams_.all_timed()) skip_repeats(frame);
   if (frame.left > 0) {
     --frame.left;
+    ++frame.iteration;
     next_op_ = frame.begin;
-    frame.start = start_iteration();
     return;
   }
-  const std::uint32_t outer = static_cast<std::uint32_t>(program_->ops.size());
   loops_.pop_back();
-  loop_end_ = loops_.empty() ? outer : loops_.back().end;
+  loop_end_ = loops_.empty() ? self_.program_end : loops_.back().end;
 }
 
-IterationStart Rank::start_iteration() const {
-  return {host_now_, launches_, issued_, phases_.size() + warnings_.size()};
-}
-
-IterationState Rank::state_since(const IterationStart& start) const {
-  IterationState state;
-  state.step = host_now_ - start.at;
-  const auto add_wait = [&](Instant until) {
-    state.waits.push_back(std::max(until - host_now_, Duration{}));
-  };
-  for (int role = 0; role < kStreamRoles; ++role) {
-    add_wait(streams_.free_at(static_cast<StreamRole>(role)));
+// Compares with an earlier iteration, mostly the last one; that one is kept the longer the more
+// there were, so that a longer period is found too (after Brent, BIT 20, 1980).
+void Rank::skip_repeats(LoopFrame& frame) {
+  pending_.close(streams_);
+  LoopState now = loop_state(frame.iteration);
+  if (!frame.known) {
+    frame.known = std::move(now);
+    return;
   }
-  for (const Mark& event : events_) add_wait(streams_.when(event));
-  pending_.append_waits(host_now_, state.waits);
-  state.memory = hash_memory();
-  state.device_used = device_.used();
-  state.host_anonymous = phases_.host_anonymous();
-  state.host_pinned = phases_.host_pinned();
-  state.retries = allocator_.stats().num_alloc_retries;
-  state.silent = phases_.size() + warnings_.size() == start.records;
+  const LoopState& known = *frame.known;
+  const std::uint64_t period = frame.iteration - known.iteration;
+  const bool phases_alike = now.phases_ended == known.phases_ended ||
+                            (now.phase == known.phase && now.open == known.open);
+  if (now.fingerprint == known.fingerprint && now.caught == known.caught && phases_alike) {
+    const auto times = static_cast<std::uint32_t>(frame.left / period);
+    if (times > 0) repeat_since(known, times);
+    frame.left -= static_cast<std::uint32_t>(times * period);
+  } else if (period > frame.iteration / 8) {
+    frame.known = std::move(now);
+  }
+}
+
+Rank::LoopState Rank::loop_state(std::uint64_t iteration) const {
+  LoopState state;
+  state.fingerprint = fingerprint();
+  state.phase = phases_.current();
+  state.open = phases_.open_since(host_now_);
+  state.iteration = iteration;
+  state.at = host_now_;
+  state.launches = launches_;
+  state.retries = phases_.retries();
+  state.issued = issued_;
+  state.phases_ended = phases_.ended();
+  state.caught = caught_.size();
   return state;
 }
 
-std::uint64_t Rank::hash_memory() const {
-  std::uint64_t hash = 0;
-  const auto mix = [&](std::uint64_t value) {
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
-    hash ^= hash >> 32;
-  };
-  for (const memory::SegmentView& segment : allocator_.snapshot()) {
-    mix(segment.address);
-    mix(segment.stream);
-    for (const auto& block : segment.blocks) {
-      mix(static_cast<std::uint64_t>(block.size.count) * 4 + (block.allocated ? 1 : 0) +
-          (block.active ? 2 : 0));
-    }
+std::uint64_t Rank::fingerprint() const {
+  Hash hash;
+  streams_.hash_rest(host_now_, hash);
+  for (std::size_t event = 0; event < events_.size(); ++event) {
+    const Instant when = streams_.when(events_[event]);
+    if (when > host_now_) hash.add(event).add((when - host_now_).count());
   }
-  for (const Tensor& tensor : tensors_) {
-    mix(tensor.block.valid() ? allocator_.address(tensor.block) : tensor.dangling ? 1 : 0);
-    mix(tensor.used_on);
+  pending_.hash_rest(host_now_, memory_.allocator, hash);
+  hash.add(memory_.allocator.fingerprint()).add(memory_.driver.high_water());
+  hash.add(memory_.device.used().count);
+  for (std::uint32_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor& tensor = tensors_[program::TensorId{i}];
+    if (!tensor.block.valid() && !tensor.dangling) continue;
+    hash.add(i).add(tensor.used_on).add(tensor.dangling);
+    if (tensor.block.valid()) hash.add(memory_.allocator.address(tensor.block));
   }
-  return hash;
+  for (const std::uint8_t held : externals_) hash.add(held);
+  for (const std::uint8_t held : host_buffers_) hash.add(held);
+  return hash.value();
 }
 
-// What is in the past stays there; what is still to come moves along.
-void Rank::skip_iterations(std::uint32_t count, const IterationStart& start) {
-  const Duration by = (host_now_ - start.at) * std::int64_t{count};
+// All that has happened since `before` happens `times` times more. What is in the past stays there;
+// what is still to come moves along.
+void Rank::repeat_since(const LoopState& before, std::int64_t times) {
+  const Duration period = host_now_ - before.at;
+  const Duration by = saturating_multiply(period, times);
+  phases_.repeat(before.phases_ended, before.retries, times, period);
+  if (self_.recording.slices != nullptr) cut_slices(by);
+  if (self_.recording.repeats != nullptr && period > Duration{}) {
+    self_.recording.repeats->push_back({ranks().front(), before.at, host_now_, times});
+  }
   streams_.shift(host_now_, by);
   pending_.shift(host_now_, by);
   for (Mark& event : events_) {
-    if (!event.ticket.valid() && event.at > host_now_) event.at += by;
+    const Instant when = streams_.when(event);
+    if (when > host_now_) event = {saturating_add(when, by), {}};
   }
-  launches_ += (launches_ - start.launches) * count;
-  issued_ += (issued_ - start.issued) * count;
-  host_now_ += by;
+  const auto more = [&](std::int64_t once) { return saturating_multiply(once, times); };
+  launches_ = saturating_add(launches_, more(launches_ - before.launches));
+  issued_ += (issued_ - before.issued) * static_cast<std::uint64_t>(times);
+  spend(by);
+}
+
+// The slices beyond now move on by `by`; those across are cut in two.
+void Rank::cut_slices(Duration by) {
+  std::vector<Slice>& slices = *self_.recording.slices;
+  const std::size_t before = slices.size();
+  for (std::size_t i = 0; i < before; ++i) {
+    if (slices[i].end <= host_now_) continue;
+    Slice rest = slices[i];
+    rest.begin = saturating_add(std::max(rest.begin, host_now_), by);
+    rest.end = saturating_add(rest.end, by);
+    if (slices[i].begin >= host_now_) {
+      slices[i] = rest;
+    } else {
+      slices[i].end = host_now_;
+      slices.push_back(rest);
+    }
+  }
 }
 
 }  // namespace sim::engine

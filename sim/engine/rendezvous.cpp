@@ -3,17 +3,27 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/base/check.h"
+
 namespace sim::engine {
 
 Rendezvous::Rendezvous(const program::Workload& workload, const RankClasses& classes)
     : workload_(&workload),
-      members_(workload.groups.size(), std::vector<std::uint32_t>(classes.ranks.size(), 0)),
-      issued_(workload.groups.size(), std::vector<std::uint64_t>(classes.ranks.size(), 0)),
+      members_(workload.groups.size(), std::vector<std::uint32_t>(classes.everyone() + 1, 0)),
+      issued_(workload.groups.size(), std::vector<std::uint64_t>(classes.everyone() + 1, 0)),
       open_(workload.groups.size()) {
   for (std::uint32_t g = 0; g < workload.groups.size(); ++g) {
     for (const RankId rank : workload.groups[GroupId{g}].ranks) {
       ++members_[g][classes.class_of[rank]];
+      ++members_[g][classes.everyone()];
     }
+  }
+}
+
+void Rendezvous::part() {
+  for (std::uint32_t g = 0; g < issued_.size(); ++g) {
+    CHECK(open_[g].empty(), "a collective that everyone issues as one ends at once");
+    std::fill(issued_[g].begin(), issued_[g].end(), issued_[g].back());
   }
 }
 

@@ -37,6 +37,8 @@ class Rendezvous {
   };
 
   Rendezvous(const program::Workload& workload, const RankClasses& classes);
+  // Everyone's collectives so far were those of each class; none may be open.
+  void part();
 
   // A rank class issues its next collective on the call's group; returns the meeting's number for
   // arrive().

@@ -16,7 +16,9 @@ namespace sim::engine {
 struct SimulateOptions {
   bool record_slices = false;  // fill Timeline::slices
   bool record_memory = false;  // fill Timeline::memory
-  bool fold_ranks = true;      // false: simulate every rank by itself (the result must be the same)
+  // The result must be the same without:
+  bool fold_ranks = true;    // simulate ranks that do the same as one
+  bool skip_repeats = true;  // iterations that repeat others go on record as Timeline::repeats
 };
 
 Timeline simulate(const program::Workload& workload, const Machine& machine,

@@ -11,7 +11,7 @@ Mark Streams::record(StreamRole role) {
   if (stream.queue.empty()) return {stream.free, {}};
   const TicketId ticket{static_cast<std::uint32_t>(tickets_.size())};
   tickets_.push_back(kUnknown);
-  stream.queue.push_back({Item::record, {}, ticket.value, {}, {}});
+  stream.queue.push_back({Item::record, {}, ticket.value, {}, {}, {}});
   return {{}, ticket};
 }
 
@@ -26,12 +26,14 @@ void Streams::wait(StreamRole role, const Mark& mark) {
                           {},
                           later ? mark.ticket.value : TicketId::kNone,
                           later ? Instant{} : when(mark),
+                          {},
                           {}});
 }
 
 void Streams::enter(StreamRole role, Instant issued, std::uint32_t call, const Label& label) {
   Stream& stream = at(role);
-  stream.queue.push_back({Item::collective, label, call, issued, {}});
+  ++stream.issued;
+  stream.queue.push_back({Item::collective, label, call, issued, {}, {}});
   drain(stream, role);
 }
 
@@ -46,7 +48,8 @@ void Streams::finish(StreamRole role, Instant begin, Instant end) {
     }
     add_slice(role, begin, end, item.label);
   }
-  stream.free = end;
+  end_work(stream, end);
+  if (item.ended.valid()) tickets_[item.ended.value] = end;
   stream.arrived = false;
   ++stream.first;
   settle();
@@ -57,10 +60,43 @@ bool Streams::all_timed() const {
                      [](const Stream& stream) { return stream.queue.empty(); });
 }
 
+// Ends ascend, so those still to come are the last ones.
+void Streams::hash_rest(Instant now, Hash& hash) const {
+  for (const Stream& stream : streams_) {
+    hash.add(std::max(stream.free - now, Duration{}).count());
+    const std::uint64_t held = std::min(stream.timed, kLaunchQueue);
+    for (std::uint64_t i = 1; i <= held; ++i) {
+      const Instant end = stream.ends[(stream.timed - i) % kLaunchQueue];
+      if (end <= now) break;
+      hash.add((end - now).count());
+    }
+  }
+}
+
 void Streams::shift(Instant now, Duration by) {
   for (Stream& stream : streams_) {
-    if (stream.free > now) stream.free += by;
+    if (stream.free > now) stream.free = saturating_add(stream.free, by);
+    for (Instant& end : stream.ends) {
+      if (end > now) end = saturating_add(end, by);
+    }
   }
+}
+
+// The end of the `number`-th work of a stream, which is not timed yet.
+Mark Streams::end_of(Stream& stream, std::uint64_t number) {
+  std::uint64_t next = stream.timed;
+  for (std::size_t i = stream.first; i < stream.queue.size(); ++i) {
+    Item& item = stream.queue[i];
+    if (item.kind != Item::work && item.kind != Item::collective) continue;
+    if (next++ != number) continue;
+    if (!item.ended.valid()) {
+      item.ended = TicketId{static_cast<std::uint32_t>(tickets_.size())};
+      tickets_.push_back(kUnknown);
+    }
+    return {{}, item.ended};
+  }
+  CHECK(false, "work that is issued and not timed waits in its stream's queue");
+  return {};
 }
 
 void Streams::add_slice(StreamRole role, Instant begin, Instant end, const Label& label) {
@@ -74,6 +110,7 @@ bool Streams::drain(Stream& stream, StreamRole role) {
     const Item& item = stream.queue[stream.first];
     if (item.kind == Item::work) {
       time(stream, role, item.at, item.duration, item.label);
+      if (item.ended.valid()) tickets_[item.ended.value] = stream.free;
     } else if (item.kind == Item::record) {
       tickets_[item.id] = stream.free;
     } else if (item.kind == Item::wait) {

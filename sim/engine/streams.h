@@ -10,12 +10,20 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/hash.h"
 #include "sim/base/ids.h"
+#include "sim/base/saturating.h"
 #include "sim/base/terms.h"
 #include "sim/base/units.h"
 #include "sim/timeline/timeline.h"
 
 namespace sim::engine {
+
+// Kernels and copies that a stream can hold, the running one included; the next launch blocks the
+// host. Event records and waits do not count. Measured on H200 with driver 580.159
+// (tests/data/h200/launch_queue.csv); "about 1000 kernels" per stream with drivers of 2018
+// (forums.developer.nvidia.com/t/68937).
+inline constexpr std::uint64_t kLaunchQueue = 1022;
 
 struct TicketTag;
 using TicketId = Id<TicketTag>;
@@ -45,13 +53,25 @@ class Streams {
   explicit Streams(RankId rank = {}, std::vector<Slice>* slices = nullptr)
       : rank_(rank), slices_(slices) {}
 
+  // The slices that follow are those of `rank`.
+  void speak_for(RankId rank) { rank_ = rank; }
+
   void run(StreamRole role, Instant issued, Duration duration, const Label& label) {
     Stream& stream = at(role);
+    ++stream.issued;
     if (stream.queue.empty()) {
       time(stream, role, issued, duration, label);
     } else {
-      stream.queue.push_back({Item::work, label, 0, issued, duration});
+      stream.queue.push_back({Item::work, label, 0, issued, duration, {}});
     }
+  }
+  // When the stream can take one more kernel, copy or collective without blocking the host.
+  Mark room(StreamRole role) {
+    Stream& stream = at(role);
+    if (stream.issued < kLaunchQueue) return {};
+    const std::uint64_t oldest = stream.issued - kLaunchQueue;
+    return oldest < stream.timed ? Mark{stream.ends[oldest % kLaunchQueue], {}}
+                                 : end_of(stream, oldest);
   }
   // cudaEventRecord: the end of what the stream holds now.
   Mark record(StreamRole role);
@@ -76,7 +96,8 @@ class Streams {
   // When the stream is free of all that is timed so far.
   Instant free_at(StreamRole role) const { return streams_[static_cast<std::size_t>(role)].free; }
   bool all_timed() const;
-  // Moves every stream that is busy after `now` by `by`; all must be timed.
+  // All must be timed: what they still have to do after `now`, and moving that by `by`.
+  void hash_rest(Instant now, Hash& hash) const;
   void shift(Instant now, Duration by);
 
  private:
@@ -89,10 +110,13 @@ class Streams {
     std::uint32_t id;  // ticket or call
     Instant at;        // issued, or known end of the wait
     Duration duration;
+    TicketId ended;  // valid: somebody waits for the end of this work or collective
   };
   struct Stream {
     Instant free{};
-    std::vector<Item> queue;  // in stream order; the head is at `first`
+    std::uint64_t issued = 0, timed = 0;  // kernels, copies and collectives
+    std::vector<Instant> ends;            // of the latest timed: the n-th at n % kLaunchQueue
+    std::vector<Item> queue;              // in stream order; the head is at `first`
     std::size_t first = 0;
     bool arrived = false;  // the collective at the head was announced
   };
@@ -101,9 +125,15 @@ class Streams {
   void time(Stream& stream, StreamRole role, Instant issued, Duration duration,
             const Label& label) {
     const Instant begin = std::max(stream.free, issued);
-    stream.free = begin + duration;
+    end_work(stream, saturating_add(begin, duration));
     if (slices_ != nullptr) add_slice(role, begin, stream.free, label);
   }
+  void end_work(Stream& stream, Instant end) {
+    stream.free = end;
+    if (stream.ends.empty()) stream.ends.resize(kLaunchQueue);
+    stream.ends[stream.timed++ % kLaunchQueue] = end;
+  }
+  Mark end_of(Stream& stream, std::uint64_t number);
   void add_slice(StreamRole role, Instant begin, Instant end, const Label& label);
   bool drain(Stream& stream, StreamRole role);
   void settle();

@@ -25,6 +25,7 @@ struct TensorInfo {
   LabelId label;      // what it is: "unsharded parameters", "silu output"
   LabelId saved_by;   // operator whose backward keeps it; none = not kept by autograd
   MessageId warning;  // on_failure == warn: text before the OOM message; "{}" stands for it
+  friend bool operator==(const TensorInfo&, const TensorInfo&) = default;
 };
 
 struct CollectiveCall {
@@ -40,11 +41,13 @@ struct HostBuffer {
   HostMemoryKind kind = HostMemoryKind::anonymous;
   ScopeId scope;
   LabelId label;
+  friend bool operator==(const HostBuffer&, const HostBuffer&) = default;
 };
 
 struct ExternalMemory {
   Bytes bytes;
   LabelId label;  // "CUDA context", "NCCL communicator"
+  friend bool operator==(const ExternalMemory&, const ExternalMemory&) = default;
 };
 
 struct Program {

@@ -35,21 +35,33 @@ struct MemorySample {
   Bytes allocated, reserved, device_used;
 };
 
+// What a rank did in [from, until) it did `times` times more right after that, and only the first
+// is on record; what follows begins times * (until - from) later. A slice across `until` is cut in
+// two.
+struct Repeat {
+  RankId rank;
+  Instant from, until;
+  std::int64_t times = 0;
+};
+
 struct LinkSample {
   std::uint32_t link = 0;
   Instant begin, end;
   Bytes bytes;
 };
 
-// One interval of a rank's life under one phase name; a name can come back (micro-batches).
+// One interval of a rank's life under one phase name; a name can come back (micro-batches). Stays
+// that a loop repeats alike are one record from the first one's begin to the last one's end.
 struct PhaseRecord {
   std::string name;  // closed words of design 2.17; sub-phases after a dot
   Instant begin, end;
+  Duration time{};  // under the name: less than end - begin where other phases lie between stays
   Bytes peak_allocated, peak_reserved, end_allocated, end_reserved, peak_device_used;
   std::array<Bytes, kMemoryClasses> peak_by_class{};  // each class at its own peak
   std::uint32_t peak_op = 0;          // index of the op after which allocated peaked
   Bytes host_anonymous, host_pinned;  // this process's peaks
   std::int64_t warnings = 0, alloc_retries = 0;
+  friend bool operator==(const PhaseRecord&, const PhaseRecord&) = default;
 };
 
 // A library's warning with the allocator's counters of that moment.
@@ -133,6 +145,7 @@ struct Timeline {
   std::vector<ProcessExit> processes;  // by rank
   std::vector<Slice> slices;           // only where asked for
   std::vector<MemorySample> memory;    // only where asked for
+  std::vector<Repeat> repeats;         // what slices and memory leave out, in time order by rank
   std::vector<LinkSample> links;
   Verdict verdict = Fits{};
 };
