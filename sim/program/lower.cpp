@@ -67,10 +67,10 @@ std::optional<plan::Implementations> choose_implementations(const Scenario& scen
   const Framework* framework = choose_framework(scenario, spec, diagnostics);
   if (trainer == nullptr || framework == nullptr) return std::nullopt;
   plan::Implementations f;
-  apply_transformers(software.of("transformers"), f);
+  apply_modelling_code(software, f);
   Named attention = scenario.job.attention;
   if (attention.name.empty()) {
-    attention.name = trainer->default_attention(software.of("transformers"));
+    attention.name = trainer->default_attention(software);
     assumptions.add("job.attention", attention.name, "what the trainer runs under these releases");
   }
   const auto kind = choose_attention(attention, *trainer, diagnostics);

@@ -7,14 +7,12 @@ namespace sim::program {
 namespace {
 
 WrapperSettings wrapper(const Software& software) {
-  return {true, trainer_limits_all_gathers(software.of("transformers")), true};
+  return {true, trainer_limits_all_gathers(software), true};
 }
 
-std::string_view default_attention(const Release& transformers) {
-  return (static_cast<void>(transformers), "flash_attention_2");
-}
+std::string_view default_attention(const Software&) { return "flash_attention_2"; }
 
-plan::AttentionKind flash_attention() { return plan::AttentionKind::fastchat_flash; }
+plan::AttentionKind flash_attention() { return plan::AttentionKind::flash_packed; }
 
 void run(Session& session, Strategy& strategy, const Optimizer& optimizer,
          Assumptions& assumptions) {

@@ -7,11 +7,11 @@ namespace sim::program {
 namespace {
 
 WrapperSettings wrapper(const Software& software) {
-  return {true, trainer_limits_all_gathers(software.of("transformers")), true};
+  return {true, trainer_limits_all_gathers(software), true};
 }
 
-std::string_view default_attention(const Release& transformers) {
-  return sdpa_is_default(transformers) ? "sdpa" : "eager";
+std::string_view default_attention(const Software& software) {
+  return sdpa_is_default(software) ? "sdpa" : "eager";
 }
 
 plan::AttentionKind flash_attention() { return plan::AttentionKind::flash_attention_2; }

@@ -8,8 +8,8 @@ namespace {
 
 WrapperSettings wrapper(const Software&) { return {}; }
 
-std::string_view default_attention(const Release& transformers) {
-  return sdpa_is_default(transformers) ? "sdpa" : "eager";
+std::string_view default_attention(const Software& software) {
+  return sdpa_is_default(software) ? "sdpa" : "eager";
 }
 
 plan::AttentionKind flash_attention() { return plan::AttentionKind::flash_attention_2; }
