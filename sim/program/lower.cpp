@@ -85,7 +85,7 @@ std::optional<plan::Implementations> choose_implementations(const Scenario& scen
   f.tf32 = precision.tf32;
   f.batch = scenario.job.micro_batch_size.value;
   f.sequence = scenario.job.sequence_length.value;
-  framework->precision(scenario, spec, trainer->sets_mixed_precision, f);
+  framework->precision(scenario, spec, trainer->wrapper(software), f);
   return f;
 }
 
@@ -134,7 +134,7 @@ std::optional<Program> lower_rank(const Scenario& scenario, const plan::Plan& pl
   Session session{
       scenario,   plan,    software, torch, builder, GroupId{0}, scenario.cluster.world_size(),
       first_rank, outside, false,    {}};
-  auto strategy = recipe.framework->make(session, recipe.spec, recipe.trainer->sets_mixed_precision,
+  auto strategy = recipe.framework->make(session, recipe.spec, recipe.trainer->wrapper(software),
                                          assumptions, diagnostics);
   if (!strategy) return std::nullopt;
   recipe.trainer->run(session, *strategy, *recipe.optimizer, assumptions);

@@ -26,16 +26,23 @@ class Strategy : public TrainingHook {
   virtual bool has_no_sync() const { return false; }
 };
 
+// What a trainer hands to the wrapper instead of leaving it to the wrapper's own defaults.
+struct WrapperSettings {
+  bool sets_mixed_precision = false;  // MixedPrecision from the autocast dtype
+  std::optional<bool> limit_all_gathers;
+  std::optional<bool> backward_prefetch;
+};
+
 // A framework: which strategy under which options. One file each in frameworks/.
 struct Framework {
   std::string_view name;  // as the scenario's `strategy` names it
   std::string_view description;
   // Compute dtype of parameters and whether autocast caches their casts, once precision is known.
   void (*precision)(const Scenario& scenario, const StrategySpec* spec,
-                    bool trainer_sets_mixed_precision, plan::Implementations& implementations);
+                    const WrapperSettings& trainer, plan::Implementations& implementations);
   // Refuses options and combinations in its own words; nullptr and diagnostics then.
   std::unique_ptr<Strategy> (*make)(const Session& session, const StrategySpec* spec,
-                                    bool trainer_sets_mixed_precision, Assumptions& assumptions,
+                                    const WrapperSettings& trainer, Assumptions& assumptions,
                                     Diagnostics& diagnostics);
 };
 const Catalog<Framework>& framework_catalog();

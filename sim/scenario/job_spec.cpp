@@ -122,7 +122,8 @@ void read_sizes(ConfigReader& reader, JobSpec& job) {
   job.gradient_accumulation_steps = reader.optional<std::int64_t>(
       "gradient_accumulation_steps", 1, "the trainers' own default", kSmallPositive);
   job.steps = reader.optional<std::int64_t>(
-      "steps", 3, "the third step is the steady one that is reported", kSmallPositive);
+      "steps", 6, "the third is the one reported; the allocator's cache settles in those after it",
+      kSmallPositive);
   job.vocab_size = reader.find<std::int64_t>("vocab_size", kVocabulary);
   if (job.micro_batch_size.value * job.sequence_length.value > kMostTokens) {
     reader.diagnostics().error(

@@ -34,17 +34,19 @@ struct Release {
 std::optional<Release> parse_release(std::string_view text);
 
 // The releases of one scenario. What it leaves out is dated from the rest by the program floor's
-// libraries and filed as an assumption. Names are those of PyPI: torch, transformers, accelerate, ...
+// libraries and filed as an assumption. Names are those of PyPI: torch, transformers, accelerate,
+// ...
 struct SoftwareSpec {
   std::map<std::string, Located<Release>> releases;
   Span at;
 };
 
 struct PrecisionSpec {
-  Located<DType> weights{DType::f32, {}};   // dtype of the parameters as loaded
-  std::optional<Located<DType>> autocast;   // torch.autocast's dtype; absent = off
+  Located<DType> weights{DType::f32, {}};  // dtype of the parameters as loaded
+  std::optional<Located<DType>> autocast;  // torch.autocast's dtype; absent = off
   bool tf32 = false;
-  std::optional<bool> mixed_precision;      // FSDP MixedPrecision from the autocast dtype; absent = as the trainer does
+  std::optional<bool>
+      mixed_precision;  // FSDP MixedPrecision from the autocast dtype; absent = as the trainer does
 };
 
 enum class ActivationCheckpointing : std::uint8_t { none, full };
@@ -63,9 +65,9 @@ enum class WeightsSource : std::uint8_t {
 
 struct SaveSpec {
   enum class StateDict : std::uint8_t { full, sharded, local };
-  enum class Place : std::uint8_t { gpu, cpu };           // where the gathered entries live: offload_to_cpu
-  enum class Ranks : std::uint8_t { all, rank0 };          // who keeps entries: rank0_only
-  enum class Callers : std::uint8_t { all, rank0 };        // who calls state_dict() at all
+  enum class Place : std::uint8_t { gpu, cpu };  // where the gathered entries live: offload_to_cpu
+  enum class Ranks : std::uint8_t { all, rank0 };    // who keeps entries: rank0_only
+  enum class Callers : std::uint8_t { all, rank0 };  // who calls state_dict() at all
   Located<StateDict> state_dict{StateDict::full, {}};
   Located<Place> place{Place::gpu, {}};
   Located<Ranks> ranks{Ranks::all, {}};
@@ -74,8 +76,8 @@ struct SaveSpec {
 };
 
 struct JobSpec {
-  Named trainer;                       // fastchat, hf_trainer, pytorch (a bare loop)
-  std::optional<Named> framework;      // absent = the one that the trainer uses for these strategies
+  Named trainer;                   // fastchat, hf_trainer, pytorch (a bare loop)
+  std::optional<Named> framework;  // absent = the one that the trainer uses for these strategies
   std::vector<StrategySpec> strategies;  // empty (absent or none) = the trainer's own
   PrecisionSpec precision;
   Named optimizer;
@@ -83,34 +85,35 @@ struct JobSpec {
   Located<std::int64_t> micro_batch_size{1, {}};
   Located<std::int64_t> sequence_length{0, {}};
   Located<std::int64_t> gradient_accumulation_steps{1, {}};
-  Located<std::int64_t> steps{3, {}};  // optimizer steps to run before the save
+  Located<std::int64_t> steps{6, {}};  // optimizer steps to run before the save
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
   std::optional<bool> checkpoint_reentrant;
-  Named attention;                     // eager, sdpa, flash_attention_2; no name = the release's own choice
+  Named attention;  // eager, sdpa, flash_attention_2; no name = the release's own choice
   std::optional<Located<double>> max_grad_norm;
   WeightsSource weights = WeightsSource::checkpoint;
-  std::optional<SaveSpec> save;        // absent = nothing is saved
+  std::optional<SaveSpec> save;                     // absent = nothing is saved
   std::optional<Located<std::int64_t>> vocab_size;  // after the script resized the embeddings
-  ConfigNode node;                     // the whole `job` map, for extensions that read their own keys
+  ConfigNode node;  // the whole `job` map, for extensions that read their own keys
 };
 
 // `allocator:` PYTORCH_CUDA_ALLOC_CONF and caps.
 struct AllocatorSpec {
-  std::string conf;                    // e.g. "max_split_size_mb:64"; empty = defaults
+  std::string conf;  // e.g. "max_split_size_mb:64"; empty = defaults
   Span conf_at;
   std::optional<double> memory_fraction;  // torch.cuda.set_per_process_memory_fraction
   std::optional<Bytes> cap;               // the same as bytes of the device's total
 };
 
-// `observed:` what a report printed; fixes what cannot be modelled. Each is listed as an assumption.
+// `observed:` what a report printed; fixes what cannot be modelled. Each is listed as an
+// assumption.
 struct ObservedSpec {
-  std::optional<Bytes> total, free, reserved;   // usable by PyTorch = reserved + free
-  std::optional<Bytes> outside_allocator;       // stated directly instead
+  std::optional<Bytes> total, free, reserved;  // usable by PyTorch = reserved + free
+  std::optional<Bytes> outside_allocator;      // stated directly instead
 };
 
 // `expect:` checked by `rehearse check` and by tests/reports.
 struct Expectation {
-  std::string key;                     // verdict, phase, tried, allocated, ...
+  std::string key;  // verdict, phase, tried, allocated, ...
   ConfigNode value;
 };
 

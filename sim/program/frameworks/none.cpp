@@ -7,13 +7,13 @@ namespace sim::program {
 
 namespace {
 
-void precision(const Scenario& scenario, const StrategySpec*, bool,
+void precision(const Scenario& scenario, const StrategySpec*, const WrapperSettings&,
                plan::Implementations& implementations) {
   implementations.compute = scenario.job.precision.weights.value;
 }
 
-std::unique_ptr<Strategy> make(const Session& session, const StrategySpec*, bool, Assumptions&,
-                               Diagnostics& diagnostics) {
+std::unique_ptr<Strategy> make(const Session& session, const StrategySpec*, const WrapperSettings&,
+                               Assumptions&, Diagnostics& diagnostics) {
   if (session.world_size > 1) {
     diagnostics.error(
         session.scenario.cluster.processes_per_node.at,

@@ -12,16 +12,16 @@ namespace {
 
 // Mixed precision where the scenario asks for it, else where the trainer sets it from its autocast
 // dtype.
-std::optional<DType> low_precision(const Scenario& scenario, bool trainer_sets) {
+std::optional<DType> low_precision(const Scenario& scenario, const WrapperSettings& trainer) {
   const PrecisionSpec& p = scenario.job.precision;
-  if (!p.autocast || !p.mixed_precision.value_or(trainer_sets)) return std::nullopt;
+  if (!p.autocast || !p.mixed_precision.value_or(trainer.sets_mixed_precision)) return std::nullopt;
   return p.autocast->value;
 }
 
-void precision(const Scenario& scenario, const StrategySpec*, bool trainer_sets_mixed_precision,
+void precision(const Scenario& scenario, const StrategySpec*, const WrapperSettings& trainer,
                plan::Implementations& implementations) {
-  implementations.compute = low_precision(scenario, trainer_sets_mixed_precision)
-                                .value_or(scenario.job.precision.weights.value);
+  implementations.compute =
+      low_precision(scenario, trainer).value_or(scenario.job.precision.weights.value);
   // Views of a flat parameter are no leaves: autocast casts them anew at every use
   // (autocast_mode.cpp).
   implementations.autocast_caches_weights = false;
@@ -40,7 +40,7 @@ bool check_wrap(const plan::LayerGraph& graph, const Named& wrap, Diagnostics& d
 }
 
 std::unique_ptr<Strategy> make(const Session& session, const StrategySpec* spec,
-                               bool trainer_sets_mixed_precision, Assumptions& assumptions,
+                               const WrapperSettings& trainer, Assumptions& assumptions,
                                Diagnostics& diagnostics) {
   const std::size_t errors = diagnostics.error_count();
   ReadContext context{diagnostics, &assumptions};
@@ -53,17 +53,24 @@ std::unique_ptr<Strategy> make(const Session& session, const StrategySpec* spec,
   } else {
     options.assume("wrap", "none", "without a wrap policy the whole model is one unit");
   }
-  o.limit_all_gathers = options
-                            .optional<bool>("limit_all_gathers", session.torch.limit_all_gathers,
-                                            "default of this torch release")
-                            .value;
-  o.backward_prefetch = options
-                            .optional<bool>("backward_prefetch", session.torch.backward_prefetch,
-                                            "default of this torch release (BACKWARD_PRE)")
-                            .value;
+  o.limit_all_gathers =
+      options
+          .optional<bool>("limit_all_gathers",
+                          trainer.limit_all_gathers.value_or(session.torch.limit_all_gathers),
+                          trainer.limit_all_gathers ? "what the trainer passes"
+                                                    : "default of this torch release")
+          .value;
+  o.backward_prefetch =
+      options
+          .optional<bool>("backward_prefetch",
+                          trainer.backward_prefetch.value_or(session.torch.backward_prefetch),
+                          trainer.backward_prefetch
+                              ? "what the trainer passes (BACKWARD_PRE)"
+                              : "default of this torch release (BACKWARD_PRE)")
+          .value;
   options.find<bool>("use_orig_params");  // the same storages either way
   options.finish();
-  o.param_dtype = low_precision(session.scenario, trainer_sets_mixed_precision);
+  o.param_dtype = low_precision(session.scenario, trainer);
   o.cast_buffers = o.param_dtype.has_value();
   if (session.world_size == 1) {
     diagnostics.error(spec->name.at, "one process has nothing to shard over",

@@ -48,4 +48,11 @@ void apply_transformers(const Release& transformers, plan::Implementations& f) {
 // SDPA became the default attention where it is supported with 4.36 (release notes).
 bool sdpa_is_default(const Release& transformers) { return transformers >= Release{4, 36, 0, {}}; }
 
+// trainer.py up to 4.30 passes limit_all_gathers = False unless fsdp_config says otherwise;
+// from 4.31 on accelerate's FullyShardedDataParallelPlugin does, whose default became True in late
+// 2023.
+bool trainer_limits_all_gathers(const Release& transformers) {
+  return transformers >= Release{4, 36, 0, {}};
+}
+
 }  // namespace sim::program

@@ -52,17 +52,24 @@ void training_steps(Session& session, Strategy& strategy, const Optimizer& optim
   Builder& b = session.builder;
   const JobSpec& job = session.scenario.job;
   Walker walker(session.plan, b, strategy, {session.torch.matrix_workspace});
-  const MicroBatches loop{walker, session, job.gradient_accumulation_steps.value,
-                  options.no_sync && strategy.has_no_sync()};
-  for (std::int64_t step = 0; step < job.steps.value; ++step) {
+  const MicroBatches micro_batches{walker, session, job.gradient_accumulation_steps.value,
+                                   options.no_sync && strategy.has_no_sync()};
+  const auto run_step = [&](std::int64_t step) {
     const bool named = step == 0;
     if (!named) b.phase(step_name(step, job.steps.value));
-    loop.all(named);
+    micro_batches.all(named);
     if (named) b.phase("step0.optimizer");
     if (options.clips) strategy.clip_gradients(session);
     optimizer.step(session, strategy.state());
     strategy.zero_grad(session);
     b.synchronize();  // the trainer reads the loss or logs: the host catches up once a step
+  };
+  constexpr std::int64_t kDistinct = 3;  // the first makes the states; the third is the steady one
+  for (std::int64_t step = 0; step < std::min(kDistinct, job.steps.value); ++step) run_step(step);
+  if (job.steps.value > kDistinct) {
+    const std::size_t begun = b.begin_loop();
+    run_step(kDistinct);
+    b.end_loop(begun, job.steps.value - kDistinct);
   }
 }
 

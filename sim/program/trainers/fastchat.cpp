@@ -6,6 +6,10 @@ namespace sim::program {
 
 namespace {
 
+WrapperSettings wrapper(const Software& software) {
+  return {true, trainer_limits_all_gathers(software.of("transformers")), true};
+}
+
 std::string_view default_attention(const Release& transformers) {
   return (static_cast<void>(transformers), "flash_attention_2");
 }
@@ -32,7 +36,7 @@ extern const Trainer kFastchat;
 const Trainer kFastchat{
     "fastchat",
     "FastChat train_mem on transformers.Trainer, with its own attention patch and save",
-    true,
+    wrapper,
     default_attention,
     flash_attention,
     run};

@@ -6,6 +6,10 @@ namespace sim::program {
 
 namespace {
 
+WrapperSettings wrapper(const Software& software) {
+  return {true, trainer_limits_all_gathers(software.of("transformers")), true};
+}
+
 std::string_view default_attention(const Release& transformers) {
   return sdpa_is_default(transformers) ? "sdpa" : "eager";
 }
@@ -29,7 +33,7 @@ void run(Session& session, Strategy& strategy, const Optimizer& optimizer,
 }  // namespace
 
 extern const Trainer kHfTrainer;
-const Trainer kHfTrainer{"hf_trainer",      "transformers.Trainer", true,
+const Trainer kHfTrainer{"hf_trainer",      "transformers.Trainer", wrapper,
                          default_attention, flash_attention,        run};
 
 }  // namespace sim::program

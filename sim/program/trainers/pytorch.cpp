@@ -6,6 +6,8 @@ namespace sim::program {
 
 namespace {
 
+WrapperSettings wrapper(const Software&) { return {}; }
+
 std::string_view default_attention(const Release& transformers) {
   return sdpa_is_default(transformers) ? "sdpa" : "eager";
 }
@@ -30,7 +32,7 @@ void run(Session& session, Strategy& strategy, const Optimizer& optimizer,
 extern const Trainer kPytorch;
 const Trainer kPytorch{
     "pytorch",       "a bare loop: forward, backward, step, zero_grad(set_to_none=True)",
-    false,           default_attention,
+    wrapper,         default_attention,
     flash_attention, run};
 
 }  // namespace sim::program

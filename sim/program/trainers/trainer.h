@@ -11,7 +11,7 @@ namespace sim::program {
 struct Trainer {
   std::string_view name;
   std::string_view description;
-  bool sets_mixed_precision;  // hands its autocast dtype to the sharding wrapper
+  WrapperSettings (*wrapper)(const Software& software);
   // Attention where the scenario names none: a word of choose_attention(), by release.
   std::string_view (*default_attention)(const Release& transformers);
   // Attention kernel that a word of the scenario means in this trainer.
