@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# golden.sh REHEARSE CASE: each stage of CASE/scenario.yaml as text, against the golden file beside it.
-# Says the first line that differs. With REHEARSE_ACCEPT=1 (tools/accept) rewrites the files instead.
+# golden.sh REHEARSE CASE: each stage of CASE/scenario.yaml that has a golden file beside it, as text,
+# against that file. Says the first line that differs. With REHEARSE_ACCEPT=1 (tools/accept) rewrites the
+# files instead; an empty file asks for a new stage to be pinned.
 rehearse=$(realpath "$1")
 cd "$(dirname "$0")/$2" || exit 2
 moved=0
@@ -10,6 +11,7 @@ scratch=$(mktemp) && trap 'rm -f "$scratch"' EXIT
 stage() {
   local file=$1 codes=$2 code
   shift 2
+  [[ -e $file ]] || return 0
   "$rehearse" "$@" >"$scratch"
   code=$?
   [[ $codes == *"$code"* ]] || { echo "rehearse $* exits with $code"; exit 1; }
