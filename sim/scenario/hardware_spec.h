@@ -57,6 +57,8 @@ struct NodeSpec {
   int gpus_per_pcie_switch = 1;
   ByteRate storage_read;  // local disk; 0 = unknown
   ByteRate storage_write;
+  Duration
+      operator_overhead{};  // host time of Python and PyTorch for one eager operator; 0 = unknown
   ConfigNode source;
 };
 
