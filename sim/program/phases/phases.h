@@ -15,7 +15,8 @@ LoadedModel load_model(Session& session);
 
 // --- training_steps.cpp: micro-batches, clipping, optimizer; phases step0.*, step.1 .., step
 struct TrainingLoop {
-  bool no_sync = true;  // gradients are reduced in the last micro-batch only
+  bool reads_loss = true;  // the host waits for the loss of every micro-batch
+  bool no_sync = true;     // gradients are reduced in the last micro-batch only
   bool clips = true;
 };
 void training_steps(Session& session, Strategy& strategy, const Optimizer& optimizer,

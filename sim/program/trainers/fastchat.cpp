@@ -21,10 +21,12 @@ void run(Session& session, Strategy& strategy, const Optimizer& optimizer,
   session.builder.phase("wrap");
   strategy.wrap(session, model);
   session.builder.phase("optimizer_init");
-  // TrainingArguments.max_grad_norm is 1.0 unless set; 0 turns clipping off.
+  // logging_nan_inf_filter (True by default) asks isnan(loss) after every micro-batch: the host
+  // waits. TrainingArguments.max_grad_norm is 1.0 unless set; 0 turns clipping off.
   const auto& norm = session.scenario.job.max_grad_norm;
   if (!norm) assumptions.add("job.max_grad_norm", "1.0", "default of TrainingArguments");
-  training_steps(session, strategy, optimizer, {true, !norm || norm->value > 0});
+  training_steps(session, strategy, optimizer,
+                 {.reads_loss = true, .no_sync = true, .clips = !norm || norm->value > 0});
   checkpoint_save(session, strategy);
 }
 

@@ -23,7 +23,8 @@ void run(Session& session, Strategy& strategy, const Optimizer& optimizer,
   session.builder.phase("optimizer_init");
   static_cast<void>(assumptions);
   const auto& norm = session.scenario.job.max_grad_norm;
-  training_steps(session, strategy, optimizer, {false, norm && norm->value > 0});
+  training_steps(session, strategy, optimizer,
+                 {.reads_loss = false, .no_sync = false, .clips = norm && norm->value > 0});
   checkpoint_save(session, strategy);
 }
 
