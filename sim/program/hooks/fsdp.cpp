@@ -277,7 +277,9 @@ void Fsdp::reduce(Builder& b, UnitIndex index) {
   } else {
     unit.unsharded_gradient = flat;
   }
-  reshard(b, index);
+  // _should_free_in_backward: under no_sync a unit that stays gathered after forward stays so here
+  // too.
+  if (batch_.last || options_.reshard_after_forward) reshard(b, index);
   if (!batch_.last) return;
 
   constexpr StreamRole kStream = StreamRole::post_backward;
@@ -339,8 +341,8 @@ void Fsdp::clip_gradients(Session& session) {
   b.release(total);
 }
 
-void Fsdp::zero_grad(Session& session) {
-  if (!torch_.zero_grad_to_none) return;  // zeroed in place: the shards stay
+void Fsdp::zero_grad(Session& session, bool to_none) {
+  if (!to_none) return;  // zeroed in place: the shards stay
   for (ParameterState& state : state_) {
     if (state.gradient.valid()) session.builder.release(state.gradient);
     state.gradient = {};

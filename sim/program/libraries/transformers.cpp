@@ -46,7 +46,6 @@ void apply_modelling_code(const Software& software, plan::Implementations& f) {
   f.rotary_cache_per_layer = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 38, 0, {}}, false}});
   f.rotary_from_positions = by_release<bool>(r, {{{4, 28, 0, {}}, false}, {{4, 45, 0, {}}, true}});
   f.inv_freq_persistent = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 32, 0, {}}, false}});
-  f.masks_materialised = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 36, 0, {}}, false}});
   f.loss = by_release<LossKind>(r, {{{4, 28, 0, {}}, LossKind::shift_then_upcast},
                                     {{4, 31, 0, {}}, LossKind::upcast_then_shift},
                                     {{4, 50, 0, {}}, LossKind::upcast_then_pad}});

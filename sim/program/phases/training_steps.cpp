@@ -63,7 +63,8 @@ void training_steps(Session& session, Strategy& strategy, const Optimizer& optim
     if (named) b.phase("step0.optimizer");
     if (options.clips) strategy.clip_gradients(session);
     optimizer.step(session, strategy.state());
-    strategy.zero_grad(session);
+    strategy.zero_grad(session,
+                       options.gradients_to_none.value_or(session.torch.zero_grad_to_none));
     b.synchronize();  // the trainer reads the loss or logs: the host catches up once a step
   };
   constexpr std::int64_t kDistinct = 3;  // the first makes the states; the third is the steady one

@@ -16,8 +16,10 @@ struct Trainer {
   std::string_view (*default_attention)(const Software& software);
   // Attention kernel that a word of the scenario means in this trainer.
   plan::AttentionKind (*flash_attention)();
-  void (*run)(Session& session, Strategy& strategy, const Optimizer& optimizer,
-              Assumptions& assumptions);
+  // How its loop treats gradients and the loss; files what it chose for the scenario.
+  TrainingLoop (*loop)(const JobSpec& job, const Software& software, Assumptions& assumptions);
+  // Process-group timeout that it passes; none: the library's own default.
+  std::optional<Duration> timeout;
 };
 const Catalog<Trainer>& trainer_catalog();
 
