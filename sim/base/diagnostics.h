@@ -77,7 +77,8 @@ std::string render(const Diagnostic& diagnostic, bool colour = false);
 // The candidate nearest to `name` by edit distance, or empty if none is near enough to suggest.
 std::string nearest(std::string_view name, const std::vector<std::string>& candidates);
 
-// "unknown <kind> '<name>'", with the nearest name and the known ones as hint (of many, the nearest alone).
+// "unknown <kind> '<name>'", with the nearest name and the known ones as hint (of many, the nearest
+// alone).
 void report_unknown_name(std::string_view kind, const Named& named,
                          const std::vector<std::string>& known, Diagnostics& diagnostics);
 

@@ -1,5 +1,7 @@
 #include "sim/engine/costs.h"
 
+#include <algorithm>
+
 #include "sim/network/collective_timer.h"
 
 namespace sim::engine {
@@ -47,7 +49,8 @@ Costs make_costs(const program::Program& program, const program::Workload& workl
     }
     costs.collectives.push_back(timer.time({call.kind, call.bytes, places}));
   }
-  costs.launch = machine.timer->launch_cost();
+  // Python and the dispatcher take longer than the launch itself.
+  costs.launch = std::max(machine.timer->launch_cost(), machine.cluster.node.operator_overhead);
   const ByteRate own = machine.cluster.node.pcie_per_gpu;
   const ByteRate pcie = own.per_second > 0 ? own : machine.cluster.gpu.pcie;
   costs.pinned = pcie * kPinned;

@@ -16,7 +16,7 @@ enum class AttentionKind : std::uint8_t {
   sdpa_efficient,
   sdpa_math,
   flash_attention_2,
-  fastchat_flash  // FastChat's LLaMA patch: stacks q, k, v
+  flash_packed  // q, k, v stacked and unpadded into one packed kernel (FastChat's patch)
 };
 
 enum class LossKind : std::uint8_t {

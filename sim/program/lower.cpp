@@ -15,12 +15,17 @@ const Release& Software::of(const std::string& library) const {
   return found->second;
 }
 
-Software resolve_software(const Scenario& scenario, Assumptions& assumptions,
-                          Diagnostics& diagnostics) {
+Software resolve_software(const Scenario& scenario, Assumptions& assumptions, Diagnostics&) {
   Software software;
   for (const auto& [name, release] : scenario.software.releases) {
-    if (library_catalog().find(Named{name, release.at}, diagnostics) != nullptr) {
-      software.releases[name] = release.value;
+    software.releases[name] = release.value;
+    const Library* library = library_catalog().find(name);
+    if (library == nullptr) {
+      assumptions.add("software." + name, release.value.text,
+                      "no effect of this library is modelled");
+    } else if (*parse_release(library->newest) < release.value) {
+      assumptions.add("software." + name, release.value.text,
+                      fmt::format("newer than any that is known: taken as {}", library->newest));
     }
   }
   for (const Library* library : library_catalog().entries()) {
@@ -67,10 +72,10 @@ std::optional<plan::Implementations> choose_implementations(const Scenario& scen
   const Framework* framework = choose_framework(scenario, spec, diagnostics);
   if (trainer == nullptr || framework == nullptr) return std::nullopt;
   plan::Implementations f;
-  apply_transformers(software.of("transformers"), f);
+  apply_modelling_code(software, f);
   Named attention = scenario.job.attention;
   if (attention.name.empty()) {
-    attention.name = trainer->default_attention(software.of("transformers"));
+    attention.name = trainer->default_attention(software);
     assumptions.add("job.attention", attention.name, "what the trainer runs under these releases");
   }
   const auto kind = choose_attention(attention, *trainer, diagnostics);
@@ -91,6 +96,14 @@ std::optional<plan::Implementations> choose_implementations(const Scenario& scen
 
 namespace {
 
+// Reserved memory is made of whole 2 MiB pages (pytorch_memory, section A.2 of the caching
+// allocator): of the figures that print alike, the nearest that can be.
+Bytes whole_segments(Bytes printed) {
+  const Bytes page = 2_MiB;
+  const Bytes nearest = round_up(printed - page / 2, page);
+  return to_text(nearest) == to_text(printed) ? nearest : printed;
+}
+
 // Device memory outside the allocator as the scenario's own report fixes it.
 std::optional<Bytes> observed_outside(const Scenario& scenario, Assumptions& assumptions) {
   const ObservedSpec& o = scenario.observed;
@@ -101,7 +114,7 @@ std::optional<Bytes> observed_outside(const Scenario& scenario, Assumptions& ass
   }
   if (!o.free || !o.reserved) return std::nullopt;
   const Bytes total = o.total.value_or(scenario.cluster.gpu.total_memory);
-  const Bytes outside = total - *o.reserved - *o.free;
+  const Bytes outside = total - whole_segments(*o.reserved) - *o.free;
   assumptions.add(
       "device.outside_allocator", to_text(outside),
       "observed total - reserved - free: context, NCCL and whatever else held device memory");
@@ -137,7 +150,8 @@ std::optional<Program> lower_rank(const Scenario& scenario, const plan::Plan& pl
   auto strategy = recipe.framework->make(session, recipe.spec, recipe.trainer->wrapper(software),
                                          assumptions, diagnostics);
   if (!strategy) return std::nullopt;
-  recipe.trainer->run(session, *strategy, *recipe.optimizer, assumptions);
+  run_life(session, *strategy, *recipe.optimizer,
+           recipe.trainer->loop(scenario.job, software, assumptions), assumptions);
   return builder.finish();
 }
 
@@ -168,7 +182,12 @@ std::optional<Lowered> lower(const Scenario& scenario, const plan::Plan& plan,
     everyone.ranks.push_back(RankId{static_cast<std::uint32_t>(r)});
   }
   out.workload.groups.push_back(std::move(everyone));
-  out.workload.watchdog = torch.watchdog;
+  out.workload.watchdog = recipe->trainer->timeout.value_or(torch.watchdog);
+  if (!scenario.job.save) assumptions.add("job.save", "none", "nothing is saved unless asked for");
+  if (plan.recompute && !scenario.job.checkpoint_reentrant) {
+    assumptions.add("job.checkpoint_reentrant", plan.recompute_reentrant ? "true" : "false",
+                    "default of torch.utils.checkpoint");
+  }
   const std::int64_t sequences =
       scenario.job.micro_batch_size.value * scenario.job.gradient_accumulation_steps.value * world;
   out.tokens_per_step = sequences * scenario.job.sequence_length.value;

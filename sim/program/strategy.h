@@ -19,7 +19,7 @@ class Strategy : public TrainingHook {
   virtual void wrap(Session& session, LoadedModel& model) = 0;
   virtual std::vector<ParameterState>& state() = 0;
   virtual void clip_gradients(Session& session) = 0;
-  virtual void zero_grad(Session& session) = 0;
+  virtual void zero_grad(Session& session, bool to_none) = 0;
   // model.state_dict() on this rank; a rank that does not take part must not call it.
   virtual StateDict state_dict(Session& session, const SaveSpec& save) = 0;
   // Copies the batch's gradients only in the last micro-batch of a step where the trainer asks so.

@@ -59,6 +59,24 @@ std::vector<PhaseSummary> summarise_phases(const RankRecord& record) {
   return phases;
 }
 
+// A phase that comes back (micro-batches) is one line: its highest peaks, its first begin.
+HostRecord summarise_host(const HostRecord& record) {
+  HostRecord host = record;
+  host.phases.clear();
+  for (const HostPhaseRecord& phase : record.phases) {
+    const auto same = std::find_if(host.phases.begin(), host.phases.end(),
+                                   [&](const HostPhaseRecord& p) { return p.name == phase.name; });
+    if (same == host.phases.end()) {
+      host.phases.push_back(phase);
+      continue;
+    }
+    same->peak_anonymous = std::max(same->peak_anonymous, phase.peak_anonymous);
+    same->peak_pinned = std::max(same->peak_pinned, phase.peak_pinned);
+    same->peak_file_backed = std::max(same->peak_file_backed, phase.peak_file_backed);
+  }
+  return host;
+}
+
 std::vector<PlacementLine> place(const ClusterSpec& cluster) {
   std::vector<PlacementLine> lines;
   const auto per_node = static_cast<std::uint32_t>(cluster.processes_per_node.value);
@@ -149,7 +167,7 @@ Report analyse(const Subject& subject, const Timeline& timeline) {
     report.ranks.push_back({record.ranks, summarise_phases(record), record.total, record.external});
     report.warnings.insert(report.warnings.end(), record.warnings.begin(), record.warnings.end());
   }
-  report.hosts = timeline.hosts;
+  for (const HostRecord& host : timeline.hosts) report.hosts.push_back(summarise_host(host));
   if (!report.ranks.empty()) {
     report.step = summarise_step(subject, timeline, report.ranks.front().phases);
   }

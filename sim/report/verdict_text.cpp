@@ -64,23 +64,52 @@ std::string timeout_text(Duration timeout) {
                                                   : to_text(timeout);
 }
 
-std::string fits_sentence(const Report& report) {
+// The highest peak of the run, and all ranks that reach it.
+struct HighestPeak {
   const RankSummary* rank = nullptr;
-  const PhaseSummary* peak = nullptr;
-  Bytes used;
-  for (const RankSummary& r : report.ranks) {
-    for (const PhaseSummary& p : r.phases) {
-      used = std::max(used, p.peak_device_used);
-      if (peak != nullptr && p.peak_allocated <= peak->peak_allocated) continue;
-      rank = &r;
-      peak = &p;
+  const PhaseSummary* phase = nullptr;
+  std::vector<RankId> ranks;
+  Bytes device_used;
+  std::int64_t retries = 0;  // of one rank
+};
+
+HighestPeak highest_peak(const Report& report) {
+  HighestPeak highest;
+  for (const RankSummary& rank : report.ranks) {
+    std::int64_t retries = 0;
+    for (const PhaseSummary& phase : rank.phases) {
+      highest.device_used = std::max(highest.device_used, phase.peak_device_used);
+      retries += phase.alloc_retries;
+      if (highest.phase != nullptr && phase.peak_allocated <= highest.phase->peak_allocated) {
+        continue;
+      }
+      highest.rank = &rank;
+      highest.phase = &phase;
     }
+    highest.retries = std::max(highest.retries, retries);
   }
-  if (peak == nullptr) return "Fits.";
+  for (const RankSummary& rank : report.ranks) {
+    const bool reaches = std::any_of(rank.phases.begin(), rank.phases.end(), [&](const auto& p) {
+      return p.peak_allocated == highest.phase->peak_allocated;
+    });
+    if (reaches) highest.ranks.insert(highest.ranks.end(), rank.ranks.begin(), rank.ranks.end());
+  }
+  std::sort(highest.ranks.begin(), highest.ranks.end());
+  return highest;
+}
+
+std::string fits_sentence(const Report& report) {
+  const HighestPeak peak = highest_peak(report);
+  if (peak.phase == nullptr) return "Fits.";
+  const Bytes left = peak.rank->total - peak.rank->external - peak.phase->peak_allocated;
   std::string text = fmt::format(
-      "Fits: at most {} allocated, in {} on {}; the card's use peaks at {} of {}, so {} stay free.",
-      to_text(peak->peak_allocated), peak->name, ranks_text(rank->ranks), to_text(used),
-      to_text(rank->total), to_text(rank->total - used));
+      "Fits: at most {} allocated, in {} on {}, which leaves {} of the card's {} ({} lie outside "
+      "the allocator). With cached blocks the card's use peaks at {}",
+      to_text(peak.phase->peak_allocated), peak.phase->name, ranks_text(peak.ranks), to_text(left),
+      to_text(peak.rank->total), to_text(peak.rank->external), to_text(peak.device_used));
+  text += peak.retries == 0 ? "."
+                            : fmt::format("; the cache had to be emptied {} time{}.", peak.retries,
+                                          peak.retries == 1 ? "" : "s");
   const HostRecord* host = nullptr;
   for (const HostRecord& h : report.hosts) {
     if (host == nullptr ||
@@ -88,11 +117,10 @@ std::string fits_sentence(const Report& report) {
       host = &h;
     }
   }
-  if (host != nullptr) {
-    const Bytes held = host->peak_anonymous + host->peak_pinned;
-    text += fmt::format(" Host memory peaks at {} of {}.", to_text(held), to_text(host->capacity));
-  }
-  return text;
+  if (host == nullptr) return text;
+  const Bytes held = host->peak_anonymous + host->peak_pinned;
+  return text +
+         fmt::format(" Host memory peaks at {} of {}.", to_text(held), to_text(host->capacity));
 }
 
 std::string oom_sentence(const Report& report, const CudaOutOfMemory& oom) {

@@ -1,4 +1,5 @@
-// What a scenario left out and Rehearse chose: every default is filed here and printed in the report.
+// What a scenario left out and Rehearse chose: every default is filed here and printed in the
+// report.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
-// A parsed YAML or JSON document as a tree that knows where everything was written. Scalars stay text;
-// config_reader.h converts them. YAML is invisible above this file.
+// A parsed YAML or JSON document as a tree that knows where everything was written. Scalars stay
+// text; config_reader.h converts them. YAML is invisible above this file.
 //
-// Refused while parsing, each with its place: syntax errors, duplicate keys, merge keys (<<), aliases
-// that would blow up, nesting deeper than 64, more than 200,000 values, several documents, an empty file, tags, bytes that
-// are no text (UTF-8), files over 1 MiB.
+// Refused while parsing, each with its place: syntax errors, duplicate keys, merge keys (<<),
+// aliases that would blow up, nesting deeper than 64, more than 200,000 values, several documents,
+// an empty file, tags, bytes that are no text (UTF-8), files over 1 MiB.
 #pragma once
 
 #include <memory>
@@ -22,11 +22,11 @@ class ConfigNode {
   struct Entry;  // a key and its value
 
   Kind kind = Kind::null;
-  Span at;                       // of the value
-  std::string text;              // scalars: as written, without quotes
-  bool quoted = false;           // scalars: "x" or 'x'; a quoted number is a string
-  std::vector<ConfigNode> items; // sequences
-  std::vector<Entry> entries;    // maps, in file order
+  Span at;                        // of the value
+  std::string text;               // scalars: as written, without quotes
+  bool quoted = false;            // scalars: "x" or 'x'; a quoted number is a string
+  std::vector<ConfigNode> items;  // sequences
+  std::vector<Entry> entries;     // maps, in file order
 
   bool is_null() const { return kind == Kind::null; }
   bool is_scalar() const { return kind == Kind::scalar; }
@@ -44,6 +44,7 @@ struct ConfigNode::Entry {
 };
 
 // Parses YAML 1.2-style text (JSON included). nullopt and diagnostics where it cannot be read.
-std::optional<ConfigNode> parse_config(std::shared_ptr<const SourceFile> file, Diagnostics& diagnostics);
+std::optional<ConfigNode> parse_config(std::shared_ptr<const SourceFile> file,
+                                       Diagnostics& diagnostics);
 
 }  // namespace sim

@@ -165,6 +165,9 @@ std::optional<NodeSpec> read_node(std::shared_ptr<const SourceFile> file, ReadCo
   }
   if (const auto rate = reader.find<ByteRate>("storage_read")) node.storage_read = rate->value;
   if (const auto rate = reader.find<ByteRate>("storage_write")) node.storage_write = rate->value;
+  if (const auto cost = reader.find<Duration>("operator_overhead")) {
+    node.operator_overhead = cost->value;
+  }
   check_sources(reader, *root, {"product", "gpu"});
   if (const ConfigNode* source = reader.find_node("source")) node.source = *source;
   reader.finish();

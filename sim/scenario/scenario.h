@@ -1,5 +1,5 @@
-// A scenario: everything that was asked, typed and located. `read_scenario` touches the disk; nothing
-// after it does.
+// A scenario: everything that was asked, typed and located. `read_scenario` touches the disk;
+// nothing after it does.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@
 namespace sim {
 
 struct Scenario {
-  std::string name;    // the file's stem
+  std::string name;  // the file's stem
   std::string path;
   ModelSpec model;
   ClusterSpec cluster;
@@ -35,21 +35,25 @@ struct DataRoots {
   std::string models;
   std::string hardware;
 };
-// Below the folder that the environment variable REHEARSE_HOME names, else below the source tree that
-// this library was built from.
+// Below the folder that the environment variable REHEARSE_HOME names, else below the source tree
+// that this library was built from.
 DataRoots default_data_roots();
 
-// One `key=value` of the command line, laid over the file before it is read: {"job.micro_batch_size", "4"}.
+// One `key=value` of the command line, laid over the file before it is read:
+// {"job.micro_batch_size", "4"}.
 using Override = std::pair<std::string, std::string>;
 
 // Reads, checks what can be checked on this floor, and files every default as an assumption. All
 // mistakes of the file are filed in one go; nullopt if there is any error.
 std::optional<Scenario> read_scenario(const std::string& path, const DataRoots& roots,
-                                      const std::vector<Override>& overrides, Diagnostics& diagnostics);
+                                      const std::vector<Override>& overrides,
+                                      Diagnostics& diagnostics);
 
 // The same from a file already in memory. `keys` collects every key that the reader knows, dotted.
-std::optional<Scenario> read_scenario(std::shared_ptr<const SourceFile> file, const DataRoots& roots,
-                                      const std::vector<Override>& overrides, Diagnostics& diagnostics,
+std::optional<Scenario> read_scenario(std::shared_ptr<const SourceFile> file,
+                                      const DataRoots& roots,
+                                      const std::vector<Override>& overrides,
+                                      Diagnostics& diagnostics,
                                       std::set<std::string>* keys = nullptr);
 
 }  // namespace sim

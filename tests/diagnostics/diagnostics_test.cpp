@@ -14,7 +14,8 @@ using namespace sim;
 
 namespace {
 
-// A few models and machines of their own, so that no message changes when one is added to the product.
+// A few models and machines of their own, so that no message changes when one is added to the
+// product.
 const DataRoots kRoots{"tests/diagnostics/data/models", "tests/diagnostics/data/hardware"};
 
 std::string slurp(const std::string& path) {

@@ -14,6 +14,10 @@
 #include "sim/network/collective_timer.h"
 #include "sim/plan/architectures/architecture.h"
 #include "sim/plan/operators/operators.h"
+#include "sim/program/libraries/facts.h"
+#include "sim/program/optimizers/optimizer.h"
+#include "sim/program/strategy.h"
+#include "sim/program/trainers/trainer.h"
 #include "sim/report/writers/writer.h"
 #include "sim/scenario/data_files.h"
 #include "sim/scenario/scenario.h"
@@ -63,6 +67,10 @@ constexpr Kind kKinds[] = {
        return items(list_data_names(roots.hardware + "/nodes", ".yaml"));
      }},
     {"architectures", [](const DataRoots&) { return items(plan::architecture_catalog()); }},
+    {"trainers", [](const DataRoots&) { return items(program::trainer_catalog()); }},
+    {"frameworks", [](const DataRoots&) { return items(program::framework_catalog()); }},
+    {"optimizers", [](const DataRoots&) { return items(program::optimizer_catalog()); }},
+    {"libraries", [](const DataRoots&) { return items(program::library_catalog()); }},
     {"operators", [](const DataRoots&) { return items(plan::operator_catalog()); }},
     {"kernels", [](const DataRoots&) { return items(compute::kernel_catalog()); }},
     {"collectives", [](const DataRoots&) { return items(network::collective_catalog()); }},

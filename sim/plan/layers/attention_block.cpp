@@ -52,10 +52,10 @@ Var eager(GraphBuilder& g, Heads h, const Attention& m, const Var* mask) {
   return view(g, std::move(out), {b, s, m.heads * d});
 }
 
-// FastChat's LLaMA patch: stack, flatten, unpad, packed kernel, pad
+// The LLaMA patch that stacks q, k and v: stack, flatten, unpad, packed kernel, pad
 // (llama_flash_attn_monkey_patch.py; the collator always passes a padding mask, so the unpadding
 // path runs).
-Var fastchat_flash(GraphBuilder& g, Heads h, const Attention& m) {
+Var flash_packed(GraphBuilder& g, Heads h, const Attention& m) {
   const std::int64_t b = h.q.shape()[0], s = h.q.shape()[2], d = m.head_dim;
   Var qkv = stack3(g, h.q, h.k, h.v, {b, m.heads, 3, s, d});
   qkv = view(g, std::move(qkv), {b, s, 3, m.heads, d});
@@ -108,8 +108,8 @@ Var attention_block(GraphBuilder& g, const Var& x, const Attention& m,
     case AttentionKind::sdpa_math:
       out = eager(g, std::move(h), m, inputs.mask);
       break;
-    case AttentionKind::fastchat_flash:
-      out = fastchat_flash(g, std::move(h), m);
+    case AttentionKind::flash_packed:
+      out = flash_packed(g, std::move(h), m);
       break;
     case AttentionKind::flash_attention_2:
       out = flash_2(g, std::move(h), m);

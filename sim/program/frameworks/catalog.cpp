@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "sim/program/strategy.h"
 
 namespace sim::program {
@@ -14,14 +16,22 @@ const Framework* choose_framework(const Scenario& scenario, const StrategySpec*&
                                   Diagnostics& diagnostics) {
   spec = nullptr;
   const auto& strategies = scenario.job.strategies;
-  if (strategies.empty()) return &kNone;
+  const auto& named = scenario.job.framework;
   if (strategies.size() > 1) {
     diagnostics.error(strategies[1].name.at, "only one strategy can shard the model",
-                      "'" + strategies[0].name.name + "' is already given");
+                      fmt::format("'{}' is already given", strategies[0].name.name));
     return nullptr;
   }
-  spec = &strategies.front();
-  return framework_catalog().find(spec->name, diagnostics);
+  if (!strategies.empty()) spec = &strategies.front();
+  if (spec == nullptr && !named) return &kNone;
+  const Named& name = spec != nullptr ? spec->name : *named;
+  if (spec != nullptr && named && named->name != name.name) {
+    diagnostics.error(
+        named->at, fmt::format("framework '{}' and strategy '{}' are two", named->name, name.name),
+        "job.framework repeats the strategy's name, or stands alone with its defaults");
+    return nullptr;
+  }
+  return framework_catalog().find(name, diagnostics);
 }
 
 }  // namespace sim::program

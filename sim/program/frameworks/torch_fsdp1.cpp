@@ -44,7 +44,8 @@ std::unique_ptr<Strategy> make(const Session& session, const StrategySpec* spec,
                                Diagnostics& diagnostics) {
   const std::size_t errors = diagnostics.error_count();
   ReadContext context{diagnostics, &assumptions};
-  ConfigReader options(spec->options, "job.strategy.fsdp", context);
+  const ConfigNode none;
+  ConfigReader options(spec != nullptr ? spec->options : none, "job.strategy.fsdp", context);
   FsdpOptions o;
   o.reshard_after_forward =
       options.choice<bool>("sharding", kShardings, "FSDP's own default").value;
@@ -72,8 +73,14 @@ std::unique_ptr<Strategy> make(const Session& session, const StrategySpec* spec,
   options.finish();
   o.param_dtype = low_precision(session.scenario, trainer);
   o.cast_buffers = o.param_dtype.has_value();
+  if (!session.scenario.job.precision.mixed_precision) {
+    options.assume("mixed_precision", o.param_dtype ? std::string(to_text(*o.param_dtype)) : "none",
+                   trainer.sets_mixed_precision ? "the trainer passes its autocast dtype"
+                                                : "nothing is passed");
+  }
   if (session.world_size == 1) {
-    diagnostics.error(spec->name.at, "one process has nothing to shard over",
+    diagnostics.error(spec != nullptr ? spec->name.at : session.scenario.job.framework->at,
+                      "one process has nothing to shard over",
                       "give cluster.processes_per_node, or leave the strategy out");
   }
   const auto& save = session.scenario.job.save;

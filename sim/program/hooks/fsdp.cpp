@@ -18,6 +18,11 @@ constexpr std::size_t kFreeEventsInFlight = 2;
 
 TensorType flat_type(DType dtype, std::int64_t elements) { return {dtype, {elements}}; }
 
+// Host time of one unshard or post-backward of FSDP's Python, in eager operators: on two H200 a
+// forward of 32 wrapped blocks took 65 to 70 ms longer than the same blocks without FSDP, 2 ms each
+// at 40 us an operator (own recordings, fsdp7b-fp32-mp-ckpt against full7b-fp32-autocast-ckpt).
+constexpr std::int64_t kOperatorsPerUnit = 50;
+
 compute::Kernel cast_kernel(DType from, DType to, std::int64_t elements) {
   return {&compute::kCopy, {flat_type(from, elements)}, {flat_type(to, elements)}};
 }
@@ -154,6 +159,7 @@ void Fsdp::gather(Builder& b, UnitIndex index) {
   Unit& unit = units_[index];
   if (unit.gathered.valid()) return;
   session_->use_communicator();
+  b.host_work(session_->scenario.cluster.node.operator_overhead * kOperatorsPerUnit);
   TensorId low;
   if (options_.param_dtype) {
     low = b.allocate(flat_type(*options_.param_dtype, unit.shard).bytes(),
@@ -271,7 +277,9 @@ void Fsdp::reduce(Builder& b, UnitIndex index) {
   } else {
     unit.unsharded_gradient = flat;
   }
-  reshard(b, index);
+  // _should_free_in_backward: under no_sync a unit that stays gathered after forward stays so here
+  // too.
+  if (batch_.last || options_.reshard_after_forward) reshard(b, index);
   if (!batch_.last) return;
 
   constexpr StreamRole kStream = StreamRole::post_backward;
@@ -333,8 +341,8 @@ void Fsdp::clip_gradients(Session& session) {
   b.release(total);
 }
 
-void Fsdp::zero_grad(Session& session) {
-  if (!torch_.zero_grad_to_none) return;  // zeroed in place: the shards stay
+void Fsdp::zero_grad(Session& session, bool to_none) {
+  if (!to_none) return;  // zeroed in place: the shards stay
   for (ParameterState& state : state_) {
     if (state.gradient.valid()) session.builder.release(state.gradient);
     state.gradient = {};

@@ -31,7 +31,7 @@ class Fsdp final : public Strategy {
   void wrap(Session& session, LoadedModel& model) override;
   std::vector<ParameterState>& state() override { return state_; }
   void clip_gradients(Session& session) override;
-  void zero_grad(Session& session) override;
+  void zero_grad(Session& session, bool to_none) override;
   StateDict state_dict(Session& session, const SaveSpec& save) override;
   bool has_no_sync() const override { return true; }
 

@@ -5,7 +5,7 @@
 
 namespace sim::program {
 
-WholeModel::WholeModel(const Session& session) : torch_(session.torch), graph_(session.plan.graph) {
+WholeModel::WholeModel(const Session& session) : graph_(session.plan.graph) {
   state_of_.assign(graph_.parameters.size(), 0);
   for (std::uint32_t p = 0; p < graph_.parameters.size(); ++p) {
     const plan::Parameter& parameter = graph_.parameters[plan::ParameterId{p}];
@@ -78,8 +78,8 @@ void WholeModel::clip_gradients(Session& session) {
   b.release(stacked);
 }
 
-void WholeModel::zero_grad(Session& session) {
-  if (!torch_.zero_grad_to_none) return;
+void WholeModel::zero_grad(Session& session, bool to_none) {
+  if (!to_none) return;
   for (ParameterState& state : state_) {
     if (state.gradient.valid()) session.builder.release(state.gradient);
     state.gradient = {};

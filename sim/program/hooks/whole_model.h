@@ -15,12 +15,11 @@ class WholeModel final : public Strategy {
   void wrap(Session& session, LoadedModel& model) override;
   std::vector<ParameterState>& state() override { return state_; }
   void clip_gradients(Session& session) override;
-  void zero_grad(Session& session) override;
+  void zero_grad(Session& session, bool to_none) override;
   StateDict state_dict(Session& session, const SaveSpec& save) override;
   void parameter_gradient(Walker&, plan::ParameterId, TensorId gradient) override;
 
  private:
-  const TorchFacts& torch_;
   const plan::LayerGraph& graph_;
   std::vector<ParameterState> state_;  // trainable parameters, in order
   std::vector<std::size_t> state_of_;  // by ParameterId

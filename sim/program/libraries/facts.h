@@ -43,9 +43,9 @@ TorchFacts torch_facts(const Release& torch, int compute_capability);
 
 // --- transformers.cpp
 // The facts of modelling code that depend on the release alone.
-void apply_transformers(const Release& transformers, plan::Implementations& implementations);
-bool sdpa_is_default(const Release& transformers);
-bool trainer_limits_all_gathers(const Release& transformers);
+void apply_modelling_code(const Software& software, plan::Implementations& implementations);
+bool sdpa_is_default(const Software& software);
+bool trainer_limits_all_gathers(const Software& software);
 
 // --- nccl.cpp: device memory of one communicator
 Bytes communicator_memory(int compute_capability, std::int64_t ranks);

@@ -27,7 +27,7 @@ TorchFacts torch_facts(const Release& torch, int compute_capability) {
   // from 2.1 on the quotient is in place.
   f.foreach_temporary_sets = by_release<int>(r, {{{1, 13, 0, {}}, 2}, {{2, 1, 0, {}}, 1}});
   // torch/distributed/fsdp/fully_sharded_data_parallel.py: defaults of the constructor.
-  f.limit_all_gathers = by_release<bool>(r, {{{1, 13, 0, {}}, false}, {{2, 0, 0, {}}, true}});
+  f.limit_all_gathers = by_release<bool>(r, {{{1, 13, 0, {}}, false}, {{2, 1, 0, {}}, true}});
   f.backward_prefetch = by_release<bool>(r, {{{1, 13, 0, {}}, false}, {{2, 0, 0, {}}, true}});
   // 1.13 pads the gradient in every case; later releases only where the world does not divide it.
   f.gradient_always_copied = by_release<bool>(r, {{{1, 13, 0, {}}, true}, {{2, 0, 0, {}}, false}});

@@ -28,8 +28,15 @@ std::string_view beside(const Release& torch) {
 
 const Library kTransformers{"transformers", "Hugging Face models and Trainer", "5.17.0", beside};
 
-void apply_transformers(const Release& transformers, plan::Implementations& f) {
-  const Release r{transformers.major, transformers.minor, transformers.patch, {}};
+namespace {
+Release release_of(const Software& software) {
+  const Release& r = software.of("transformers");
+  return {r.major, r.minor, r.patch, {}};
+}
+}  // namespace
+
+void apply_modelling_code(const Software& software, plan::Implementations& f) {
+  const Release r = release_of(software);
   using plan::LossKind;
   // modeling_llama.py, by the release that changed each line.
   f.mlp_down_before_up = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 31, 0, {}}, false}});
@@ -39,20 +46,21 @@ void apply_transformers(const Release& transformers, plan::Implementations& f) {
   f.rotary_cache_per_layer = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 38, 0, {}}, false}});
   f.rotary_from_positions = by_release<bool>(r, {{{4, 28, 0, {}}, false}, {{4, 45, 0, {}}, true}});
   f.inv_freq_persistent = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 32, 0, {}}, false}});
-  f.masks_materialised = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 36, 0, {}}, false}});
   f.loss = by_release<LossKind>(r, {{{4, 28, 0, {}}, LossKind::shift_then_upcast},
                                     {{4, 31, 0, {}}, LossKind::upcast_then_shift},
                                     {{4, 50, 0, {}}, LossKind::upcast_then_pad}});
 }
 
 // SDPA became the default attention where it is supported with 4.36 (release notes).
-bool sdpa_is_default(const Release& transformers) { return transformers >= Release{4, 36, 0, {}}; }
+bool sdpa_is_default(const Software& software) {
+  return release_of(software) >= Release{4, 36, 0, {}};
+}
 
 // trainer.py up to 4.30 passes limit_all_gathers = False unless fsdp_config says otherwise;
 // from 4.31 on accelerate's FullyShardedDataParallelPlugin does, whose default became True in late
 // 2023.
-bool trainer_limits_all_gathers(const Release& transformers) {
-  return transformers >= Release{4, 36, 0, {}};
+bool trainer_limits_all_gathers(const Software& software) {
+  return release_of(software) >= Release{4, 36, 0, {}};
 }
 
 }  // namespace sim::program

@@ -1,6 +1,8 @@
 // The phases of a job's life, composed by trainers.
 #pragma once
 
+#include <optional>
+
 #include "sim/program/optimizers/optimizer.h"
 #include "sim/program/session.h"
 #include "sim/program/strategy.h"
@@ -15,8 +17,10 @@ LoadedModel load_model(Session& session);
 
 // --- training_steps.cpp: micro-batches, clipping, optimizer; phases step0.*, step.1 .., step
 struct TrainingLoop {
-  bool no_sync = true;  // gradients are reduced in the last micro-batch only
+  bool reads_loss = true;  // the host waits for the loss of every micro-batch
+  bool no_sync = true;     // gradients are reduced in the last micro-batch only
   bool clips = true;
+  std::optional<bool> gradients_to_none;  // zero_grad(set_to_none); none: torch's default
 };
 void training_steps(Session& session, Strategy& strategy, const Optimizer& optimizer,
                     const TrainingLoop& loop);
@@ -24,5 +28,9 @@ void training_steps(Session& session, Strategy& strategy, const Optimizer& optim
 // --- checkpoint_save.cpp: state_dict() by the callers, entries to the host and to disk by the
 // first rank
 void checkpoint_save(Session& session, Strategy& strategy);
+
+// --- life.cpp: all of the above in the order of a training script
+void run_life(Session& session, Strategy& strategy, const Optimizer& optimizer,
+              const TrainingLoop& loop, Assumptions& assumptions);
 
 }  // namespace sim::program

@@ -19,6 +19,7 @@ struct MicroBatches {
   Session& session;
   std::int64_t micro_batches;
   bool no_sync;
+  bool reads_loss;
 
   void micro_batch(std::int64_t index, bool named) const {
     const MicroBatch batch{index == 0, !no_sync || index == micro_batches - 1};
@@ -27,6 +28,7 @@ struct MicroBatches {
     walker.forward(batch);
     if (named) b.phase("step0.backward");
     walker.backward(batch);
+    if (reads_loss) b.synchronize();
   }
 
   // The first two and the last micro-batch differ from their neighbours in what they find and
@@ -53,7 +55,7 @@ void training_steps(Session& session, Strategy& strategy, const Optimizer& optim
   const JobSpec& job = session.scenario.job;
   Walker walker(session.plan, b, strategy, {session.torch.matrix_workspace});
   const MicroBatches micro_batches{walker, session, job.gradient_accumulation_steps.value,
-                                   options.no_sync && strategy.has_no_sync()};
+                                   options.no_sync && strategy.has_no_sync(), options.reads_loss};
   const auto run_step = [&](std::int64_t step) {
     const bool named = step == 0;
     if (!named) b.phase(step_name(step, job.steps.value));
@@ -61,7 +63,8 @@ void training_steps(Session& session, Strategy& strategy, const Optimizer& optim
     if (named) b.phase("step0.optimizer");
     if (options.clips) strategy.clip_gradients(session);
     optimizer.step(session, strategy.state());
-    strategy.zero_grad(session);
+    strategy.zero_grad(session,
+                       options.gradients_to_none.value_or(session.torch.zero_grad_to_none));
     b.synchronize();  // the trainer reads the loss or logs: the host catches up once a step
   };
   constexpr std::int64_t kDistinct = 3;  // the first makes the states; the third is the steady one

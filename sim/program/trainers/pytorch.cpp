@@ -8,23 +8,17 @@ namespace {
 
 WrapperSettings wrapper(const Software&) { return {}; }
 
-std::string_view default_attention(const Release& transformers) {
-  return sdpa_is_default(transformers) ? "sdpa" : "eager";
+std::string_view default_attention(const Software& software) {
+  return sdpa_is_default(software) ? "sdpa" : "eager";
 }
 
 plan::AttentionKind flash_attention() { return plan::AttentionKind::flash_attention_2; }
 
-void run(Session& session, Strategy& strategy, const Optimizer& optimizer,
-         Assumptions& assumptions) {
-  initialise(session, assumptions);
-  LoadedModel model = load_model(session);
-  session.builder.phase("wrap");
-  strategy.wrap(session, model);
-  session.builder.phase("optimizer_init");
-  static_cast<void>(assumptions);
-  const auto& norm = session.scenario.job.max_grad_norm;
-  training_steps(session, strategy, optimizer, {false, norm && norm->value > 0});
-  checkpoint_save(session, strategy);
+TrainingLoop loop(const JobSpec& job, const Software&, Assumptions&) {
+  return {.reads_loss = false,
+          .no_sync = false,
+          .clips = job.max_grad_norm && job.max_grad_norm->value > 0,
+          .gradients_to_none = true};
 }
 
 }  // namespace
@@ -33,6 +27,7 @@ extern const Trainer kPytorch;
 const Trainer kPytorch{
     "pytorch",       "a bare loop: forward, backward, step, zero_grad(set_to_none=True)",
     wrapper,         default_attention,
-    flash_attention, run};
+    flash_attention, loop,
+    std::nullopt};
 
 }  // namespace sim::program

@@ -13,11 +13,13 @@ struct Trainer {
   std::string_view description;
   WrapperSettings (*wrapper)(const Software& software);
   // Attention where the scenario names none: a word of choose_attention(), by release.
-  std::string_view (*default_attention)(const Release& transformers);
+  std::string_view (*default_attention)(const Software& software);
   // Attention kernel that a word of the scenario means in this trainer.
   plan::AttentionKind (*flash_attention)();
-  void (*run)(Session& session, Strategy& strategy, const Optimizer& optimizer,
-              Assumptions& assumptions);
+  // How its loop treats gradients and the loss; files what it chose for the scenario.
+  TrainingLoop (*loop)(const JobSpec& job, const Software& software, Assumptions& assumptions);
+  // Process-group timeout that it passes; none: the library's own default.
+  std::optional<Duration> timeout;
 };
 const Catalog<Trainer>& trainer_catalog();
 

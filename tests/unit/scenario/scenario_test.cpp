@@ -58,7 +58,7 @@ TEST_CASE("the scenario of the first report reads in full", "[scenario]") {
   CHECK(s.job.save->place.value == SaveSpec::Place::gpu);
   CHECK(s.observed.free == 58_MiB);
   CHECK(s.cluster.gpu.total_memory.count == 42294690447);  // observed, not the data file's
-  REQUIRE(s.expect.size() == 2);
+  REQUIRE(s.expect.size() == 8);
   CHECK(s.expect[0].value.text == "crashed");
   CHECK(find(s, "observed.total"));
   CHECK(find(s, "job.steps"));

@@ -1,0 +1,16 @@
+#include "sim/program/phases/phases.h"
+
+namespace sim::program {
+
+void run_life(Session& session, Strategy& strategy, const Optimizer& optimizer,
+              const TrainingLoop& loop, Assumptions& assumptions) {
+  initialise(session, assumptions);
+  LoadedModel model = load_model(session);
+  session.builder.phase("wrap");
+  strategy.wrap(session, model);
+  session.builder.phase("optimizer_init");
+  training_steps(session, strategy, optimizer, loop);
+  checkpoint_save(session, strategy);
+}
+
+}  // namespace sim::program

@@ -1,0 +1,183 @@
+// The program from outside: exit codes, streams and files.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/catch.h"
+#include "tests/support/golden.h"
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+// A scratch folder that goes away again.
+struct Scratch {
+  fs::path path;
+  Scratch() {
+    static int count = 0;
+    path = fs::temp_directory_path() / fmt::format("rehearse-{}-{}", ::getpid(), count++);
+    fs::create_directories(path);
+  }
+  ~Scratch() { fs::remove_all(path); }
+  std::string file(const std::string& name) const { return (path / name).string(); }
+};
+
+// Runs a shell line in which `rehearse` stands for the program.
+Outcome shell(const std::string& line, const std::string& environment = "") {
+  const Scratch scratch;
+  const std::string function =
+      "rehearse() { env " + environment + " '" SIM_BINARY_DIR "/bin/rehearse' \"$@\"; }; ";
+  std::ofstream(scratch.file("line.sh")) << function << line << "\n";
+  const std::string command = "cd '" SIM_SOURCE_DIR "' && sh '" + scratch.file("line.sh") + "' >'" +
+                              scratch.file("out") + "' 2>'" + scratch.file("err") + "' </dev/null";
+  const int status = std::system(command.c_str());
+  return {WEXITSTATUS(status), testing::read_text(scratch.file("out")),
+          testing::read_text(scratch.file("err"))};
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+const std::string kFits = "tests/golden/tiny-fits/scenario.yaml";
+const std::string kCrash = "tests/golden/tiny-crash/scenario.yaml";
+
+TEST_CASE("run: 0 where the job fits, 1 where it does not, the report on stdout", "[cli]") {
+  const Outcome fits = shell("rehearse run " + kFits);
+  CHECK(fits.code == 0);
+  CHECK(has(fits.out, "Fits:"));
+  CHECK(fits.err.empty());
+  const Outcome crash = shell("rehearse run " + kCrash);
+  CHECK(crash.code == 1);
+  CHECK(has(crash.out, "Crashed in save"));
+  CHECK(crash.err.empty());
+}
+
+TEST_CASE("run --json writes one object and nothing else", "[cli]") {
+  const Outcome outcome = shell("rehearse run --json " + kCrash);
+  CHECK(outcome.code == 1);
+  CHECK(nlohmann::json::parse(outcome.out)["verdict"]["kind"] == "crashed");
+  CHECK(shell("rehearse run --format json " + kCrash).out == outcome.out);
+  CHECK(shell("rehearse run --json " + kCrash).out == outcome.out);
+}
+
+TEST_CASE("trouble: exit 2, words on stderr, nothing on stdout", "[cli]") {
+  const std::vector<std::string> lines = {
+      "rehearse",
+      "rehearse run",
+      "rehearse run no-such-file.yaml",
+      "rehearse run --nonsense x",
+      "rehearse rnu x",
+      "rehearse run --format xml " + kFits,
+      "rehearse run " + kFits + " --set job.micro_batch_size",
+      "rehearse run " + kFits + " --set job.micro_batch_siz=4",
+      "rehearse run " + kFits + " --set job.micro_batch_size=four",
+      "rehearse program " + kFits + " --rank 99",
+      "rehearse list things",
+      "rehearse run " + kFits + " -o /no/such/folder/report.txt",
+      "rehearse check " + kFits + " --set expect.verdct=fits"};
+  for (const std::string& line : lines) {
+    const Outcome outcome = shell(line);
+    INFO(line << "\n" << outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out.empty());
+    CHECK_FALSE(outcome.err.empty());
+  }
+}
+
+TEST_CASE("a misspelt word gets a suggestion", "[cli]") {
+  CHECK(has(shell("rehearse rnu x").err, "did you mean 'run'?"));
+  CHECK(has(shell("rehearse list model").err, "did you mean 'models'?"));
+  CHECK(has(shell("rehearse run " + kFits + " --set job.micro_batch_siz=4").err,
+            "did you mean 'micro_batch_size'?"));
+}
+
+TEST_CASE("overrides lie over the file", "[cli]") {
+  const Outcome outcome = shell("rehearse run --json " + kCrash + " --set 'allocator.cap=30 GiB'");
+  CHECK(outcome.code == 0);
+  CHECK(shell("rehearse run --json --set 'allocator.cap=30 GiB' " + kCrash).out == outcome.out);
+}
+
+TEST_CASE("-o writes a whole file and leaves stdout empty", "[cli]") {
+  const Scratch scratch;
+  const fs::path folder = scratch.path / "results";
+  fs::create_directories(folder);
+  const std::string file = (folder / "report.json").string();
+  const Outcome outcome = shell("rehearse run --json -o '" + file + "' " + kFits);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.empty());
+  CHECK(nlohmann::json::parse(testing::read_text(file))["schema"] == "rehearse.report/1");
+  CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("check: 0 as expected, 1 where an expectation is missed", "[cli]") {
+  CHECK(shell("rehearse check " + kFits).code == 0);
+  const Outcome good = shell("rehearse check " + kFits + " --set expect.verdict=fits");
+  CHECK(good.code == 0);
+  CHECK(has(good.out, "as expected"));
+  const Outcome miss = shell("rehearse check " + kFits + " --set expect.verdict=hang");
+  CHECK(miss.code == 1);
+  CHECK(has(miss.out, "MISS"));
+}
+
+TEST_CASE("help is an answer, fits 80 columns and starts with examples", "[cli]") {
+  for (const std::string verb : {"", "run", "check", "plan", "program", "replay", "list"}) {
+    const Outcome outcome = shell("rehearse " + verb + " --help");
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err.empty());
+    std::istringstream lines(outcome.out);
+    for (std::string text; std::getline(lines, text);) {
+      INFO(verb << ": " << text);
+      CHECK(text.size() <= 80);
+    }
+  }
+  const std::string help = shell("rehearse --help").out;
+  CHECK(help.find("Examples:") < help.find("Usage:"));
+  CHECK(shell("rehearse --version").out.starts_with("rehearse "));
+}
+
+TEST_CASE("colours follow the option, then the environment", "[cli]") {
+  CHECK_FALSE(has(shell("rehearse run " + kFits).out, "\x1b["));
+  CHECK(has(shell("rehearse run --color always " + kFits).out, "\x1b["));
+  CHECK(has(shell("rehearse run " + kFits, "CLICOLOR_FORCE=1").out, "\x1b["));
+  CHECK_FALSE(has(shell("rehearse run " + kFits, "CLICOLOR_FORCE=1 NO_COLOR=1").out, "\x1b["));
+  CHECK_FALSE(has(shell("rehearse run --color never " + kFits, "FORCE_COLOR=1").out, "\x1b["));
+}
+
+TEST_CASE("underscores do for dashes in option names", "[cli]") {
+  const Outcome outcome = shell("rehearse run --no_such_option " + kFits);
+  CHECK(has(outcome.err, "--no-such-option"));
+}
+
+TEST_CASE("a reader that leaves early is no trouble", "[cli]") {
+  const Outcome outcome =
+      shell("(rehearse run --json " + kFits + "; echo \"code $?\" >&2) | head -c 1 >/dev/null");
+  CHECK(outcome.err == "code 0\n");
+}
+
+TEST_CASE("stages print as text, kinds are listed", "[cli]") {
+  CHECK(has(shell("rehearse plan " + kFits).out, "LlamaDecoderLayer"));
+  CHECK(shell("rehearse program " + kFits + " --rank 1").code == 0);
+  CHECK(has(shell("rehearse list models").out, "llama-2-7b-hf\n"));
+  CHECK(has(shell("rehearse list").out, "architectures:\n"));
+  CHECK(nlohmann::json::parse(shell("rehearse list --json commands").out)["commands"].size() == 6);
+}
+
+}  // namespace
+}  // namespace sim
