@@ -44,6 +44,8 @@ TorchFacts torch_facts(const Release& torch, int compute_capability);
 // --- transformers.cpp
 // The facts of modelling code that depend on the release alone.
 void apply_modelling_code(const Software& software, plan::Implementations& implementations);
+// The release that brought the class; none: never, its code comes with the model.
+std::optional<Release> first_release_with(std::string_view architecture);
 bool sdpa_is_default(const Software& software);
 bool trainer_limits_all_gathers(const Software& software);
 

@@ -51,6 +51,14 @@ void apply_modelling_code(const Software& software, plan::Implementations& f) {
                                     {{4, 50, 0, {}}, LossKind::upcast_then_pad}});
 }
 
+// Release notes of each.
+std::optional<Release> first_release_with(std::string_view architecture) {
+  if (architecture == "LlamaForCausalLM") return parse_release("4.28.0");
+  if (architecture == "MistralForCausalLM") return parse_release("4.34.0");
+  if (architecture == "Qwen2ForCausalLM") return parse_release("4.37.0");
+  return std::nullopt;
+}
+
 // SDPA became the default attention where it is supported with 4.36 (release notes).
 bool sdpa_is_default(const Software& software) {
   return release_of(software) >= Release{4, 36, 0, {}};
