@@ -15,27 +15,6 @@ const Release& Software::of(const std::string& library) const {
   return found->second;
 }
 
-namespace {
-
-// A release of transformers that is older than the model's class: dated ones give way, named ones
-// are what people run with a fork.
-void date_architecture(const Scenario& scenario, Software& software, Assumptions& assumptions) {
-  const std::string& architecture = scenario.model.architecture.name;
-  const std::optional<Release> first = first_release_with(architecture);
-  if (!first || software.of("transformers") >= *first) return;
-  if (scenario.software.releases.contains("transformers")) {
-    assumptions.add("software.transformers", software.of("transformers").text,
-                    fmt::format("{} came with {}: a fork is assumed that runs it alike",
-                                architecture, first->text));
-    return;
-  }
-  software.releases["transformers"] = *first;
-  assumptions.add("software.transformers", first->text,
-                  fmt::format("the first release with {}", architecture));
-}
-
-}  // namespace
-
 Software resolve_software(const Scenario& scenario, Assumptions& assumptions, Diagnostics&) {
   Software software;
   for (const auto& [name, release] : scenario.software.releases) {
