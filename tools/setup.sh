@@ -8,6 +8,21 @@ export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 # clones share the compiler cache
 say() { echo "rehearse: $*" >&2; }
 die() { say "$*"; exit 2; }
 
+# lock: from here on build/ is ours; a second one waits. unlock: before the program takes over.
+lock() {
+  { exec 9>"$build/.lock"; } 2>/dev/null || die "cannot write in $build"
+  flock 9
+}
+unlock() { exec 9>&-; }
+
+# finished PROGRAM: its path in build/ where no source is newer, else nothing.
+finished() {
+  local program=$build/bin/$1
+  [[ -x $program ]] || return 0
+  [[ -n $(find "$root/sim" "$root/CMakeLists.txt" -type f -newer "$program" -print -quit) ]] ||
+    echo "$program"
+}
+
 # need GROUP...: the Debian packages of these groups of packages.txt.
 need() {
   local group package wanted=() missing=() log=$build/packages.log
@@ -42,7 +57,7 @@ need() {
 configure() {
   local log=$build/configure.log
   [[ ! -e $build/build.ninja ]] || return 0
-  say "first build, this takes a few minutes"
+  say "first build, this takes five to ten minutes on two cores"
   cmake -S "$root" --preset release >"$log" 2>&1 ||
     { tail -n 40 "$log" >&2; die "could not configure (whole log: $log)"; }
 }
@@ -55,14 +70,14 @@ build_targets() {
   NINJA_STATUS='[%f/%t] ' ninja -C "$build" "$@" 2>&1 | tee "$log" | while IFS= read -r line; do
     [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
     tenth=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
-    ((BASH_REMATCH[2] < 10 || tenth == shown)) || say "building: $((10 * (shown = tenth)))%"
+    ((BASH_REMATCH[2] < 10 || tenth == shown || tenth == 10)) || say "building: $((10 * (shown = tenth)))%"
   done
   if ((PIPESTATUS[0] != 0)); then
     # The first complaint says most; without one (ninja itself failed) the end of the log does.
     { sed -n '/^FAILED: /,$p' "$log" | grep -v '^\[' | head -n 60 | grep . || tail -n 20 "$log"; } >&2
     die "the build failed (whole log: $log)"
   fi
-  ((SECONDS - start < 10)) || say "built in $((SECONDS - start)) s"
+  ((SECONDS - start < 10)) || say "building: 100%, in $((SECONDS - start)) s"
 }
 
 # cpp_files: our C++ files; those under tests/house/bad break rules on purpose.
@@ -70,4 +85,4 @@ cpp_files() {
   (cd "$root" && find sim tests tools \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) -not -path 'tests/house/bad/*' | sort)
 }
 
-mkdir -p "$build" || die "cannot write $build"
+mkdir -p "$build" 2>/dev/null || die "cannot make $build: build in a folder that you may write"

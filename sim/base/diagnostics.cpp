@@ -7,6 +7,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "sim/base/text.h"
@@ -100,6 +102,24 @@ std::string render_hint(const Diagnostic& d, bool colour) {
   return fmt::format("{} {}\n", paint("help:", kCyan, colour), printable(d.hint, 8000));
 }
 
+// File by file, by line and column in each; what blames a whole file comes first.
+std::vector<const Diagnostic*> in_file_order(const std::vector<Diagnostic>& all) {
+  std::vector<const SourceFile*> files;
+  const auto file_of = [&](const Diagnostic* d) {
+    return std::find(files.begin(), files.end(), d->at.file.get()) - files.begin();
+  };
+  std::vector<const Diagnostic*> ordered;
+  for (const Diagnostic& d : all) {
+    ordered.push_back(&d);
+    if (file_of(&d) == std::ssize(files)) files.push_back(d.at.file.get());
+  }
+  std::stable_sort(ordered.begin(), ordered.end(), [&](const Diagnostic* a, const Diagnostic* b) {
+    return std::tuple(file_of(a), a->at.line, a->at.column) <
+           std::tuple(file_of(b), b->at.line, b->at.column);
+  });
+  return ordered;
+}
+
 // Upper case and '-' against '_' are slips of the same name.
 char fold(char c) {
   if (c == '-') return '_';
@@ -150,10 +170,10 @@ std::string render(const Diagnostic& diagnostic, bool colour) {
 }
 
 std::string render(const Diagnostics& diagnostics, bool colour) {
-  const std::vector<Diagnostic>& all = diagnostics.all();
+  const std::vector<const Diagnostic*> all = in_file_order(diagnostics.all());
   const std::size_t shown = std::min(all.size(), kMostShown);
   std::string out;
-  for (std::size_t i = 0; i < shown; ++i) out += render(all[i], colour);
+  for (std::size_t i = 0; i < shown; ++i) out += render(*all[i], colour);
   if (shown < all.size()) out += fmt::format("... and {} more\n", all.size() - shown);
   return out;
 }
@@ -196,6 +216,10 @@ std::shared_ptr<const SourceFile> read_source_file(const std::string& path, cons
                                      : fmt::format("cannot read the file: {}", why));
     return nullptr;
   };
+  if (path.empty()) {
+    diagnostics.error(blame, "the name of a file is expected, not nothing");
+    return nullptr;
+  }
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return refuse("it is a directory");
   errno = 0;

@@ -69,8 +69,8 @@ class Diagnostics {
   std::size_t errors_ = 0;
 };
 
-// The whole list as text, in file order as filed, tabs expanded, long lines clipped around the
-// caret.
+// The whole list as text, file by file in the order of their first complaint and by line in each,
+// tabs expanded, long lines clipped around the caret.
 std::string render(const Diagnostics& diagnostics, bool colour = false);
 std::string render(const Diagnostic& diagnostic, bool colour = false);
 

@@ -6,9 +6,6 @@
 
 namespace sim::memory {
 
-HostMemory::HostMemory(Bytes capacity, std::optional<Bytes> container_limit)
-    : limit_(container_limit ? std::min(capacity, *container_limit) : capacity) {}
-
 void HostMemory::allocate(int process, HostMemoryKind kind, Bytes size) {
   amount(process_use(process), kind) += size;
   amount(total_, kind) += size;
@@ -19,14 +16,6 @@ void HostMemory::free(int process, HostMemoryKind kind, Bytes size) {
   CHECK(size <= held, "a process gives back more host memory than it holds");
   held -= size;
   amount(total_, kind) -= size;
-}
-
-void HostMemory::end_process(int process) {
-  HostUse& use = process_use(process);
-  total_.anonymous -= use.anonymous;
-  total_.pinned -= use.pinned;
-  total_.file_backed -= use.file_backed;
-  use = {};
 }
 
 std::optional<int> HostMemory::victim() const {

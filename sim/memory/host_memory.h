@@ -21,19 +21,16 @@ struct HostUse {
 
 class HostMemory {
  public:
-  // `capacity` is what the kernel can hand out; `container_limit` (memory cgroup) is the tighter
-  // bound where there is one.
-  explicit HostMemory(Bytes capacity, std::optional<Bytes> container_limit = {});
+  // What the kernel can hand out, or a memory cgroup where that is the tighter bound.
+  explicit HostMemory(Bytes limit) : limit_(limit) {}
 
   // Processes are dense indices, local to the host.
   void allocate(int process, HostMemoryKind kind, Bytes size);
   void free(int process, HostMemoryKind kind, Bytes size);
-  // All of a process's memory goes with it.
-  void end_process(int process);
 
   // The process that the kernel kills now, or nullopt while anonymous and pinned memory fit: the
   // one with the largest resident set, which is how oom_badness() ranks processes of equal
-  // oom_score_adj; of equal ones the first. The caller ends it and asks again.
+  // oom_score_adj; of equal ones the first. The caller frees what it holds and asks again.
   std::optional<int> victim() const;
 
   Bytes limit() const { return limit_; }

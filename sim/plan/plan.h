@@ -31,9 +31,13 @@ struct Plan {
   bool recompute_reentrant = true;
 };
 
-// Diagnoses an architecture it does not know and config fields that contradict one another.
+// Diagnoses an architecture it does not know and config fields that contradict one another. Files
+// each field that config.json leaves to its class's default.
 std::optional<Plan> make_plan(const Scenario& scenario, const Implementations& implementations,
-                              Diagnostics& diagnostics);
+                              Assumptions& assumptions, Diagnostics& diagnostics);
+
+// The same complaints about the model alone, for a scenario whose job cannot be planned.
+void check_model(const ModelSpec& model, Diagnostics& diagnostics);
 
 // The parameters of a model alone: count and bytes without building a micro-batch.
 std::int64_t parameter_count(const LayerGraph& graph);

@@ -42,19 +42,22 @@ Software resolve_software(const Scenario& scenario, Assumptions& assumptions, Di
       assumptions.add("software." + name, std::string(text), why);
     }
   }
+  date_architecture(scenario, software, assumptions);
   return software;
 }
 
 namespace {
 
-std::optional<plan::AttentionKind> choose_attention(const Named& name, const Trainer& trainer,
+// `flash_attention_2`: what that word means in the trainer.
+std::optional<plan::AttentionKind> choose_attention(const Named& name,
+                                                    plan::AttentionKind flash_attention_2,
                                                     Diagnostics& diagnostics) {
   using plan::AttentionKind;
   if (name.name == "eager") return AttentionKind::eager;
   if (name.name == "sdpa") return AttentionKind::sdpa_flash;
   if (name.name == "sdpa_efficient") return AttentionKind::sdpa_efficient;
   if (name.name == "sdpa_math") return AttentionKind::sdpa_math;
-  if (name.name == "flash_attention_2") return trainer.flash_attention();
+  if (name.name == "flash_attention_2") return flash_attention_2;
   report_unknown_name("attention", name,
                       {"eager", "sdpa", "sdpa_efficient", "sdpa_math", "flash_attention_2"},
                       diagnostics);
@@ -62,6 +65,19 @@ std::optional<plan::AttentionKind> choose_attention(const Named& name, const Tra
 }
 
 }  // namespace
+
+void check_names(const Scenario& scenario, Diagnostics& diagnostics) {
+  const JobSpec& job = scenario.job;
+  if (!job.trainer.name.empty()) trainer_catalog().find(job.trainer, diagnostics);
+  const StrategySpec* spec = nullptr;
+  choose_framework(scenario, spec, diagnostics);
+  if (!job.attention.name.empty()) {
+    choose_attention(job.attention, plan::AttentionKind::flash_attention_2, diagnostics);
+  }
+  if (job.optimizer.name.empty()) return;
+  const Optimizer* optimizer = optimizer_catalog().find(job.optimizer, diagnostics);
+  if (optimizer != nullptr) optimizer->check(job.optimizer_options, diagnostics);
+}
 
 std::optional<plan::Implementations> choose_implementations(const Scenario& scenario,
                                                             const Software& software,
@@ -78,7 +94,7 @@ std::optional<plan::Implementations> choose_implementations(const Scenario& scen
     attention.name = trainer->default_attention(software);
     assumptions.add("job.attention", attention.name, "what the trainer runs under these releases");
   }
-  const auto kind = choose_attention(attention, *trainer, diagnostics);
+  const auto kind = choose_attention(attention, trainer->flash_attention(), diagnostics);
   if (!kind) return std::nullopt;
   f.attention = *kind;
   // Fused kernels mask inside; only the unfused path needs the square mask.

@@ -23,6 +23,10 @@ struct Software {
 Software resolve_software(const Scenario& scenario, Assumptions& assumptions,
                           Diagnostics& diagnostics);
 
+// Files an error for each name of the job that no catalog knows and for options that its optimizer
+// refuses: what can be said without a plan. A name that is empty could not be read.
+void check_names(const Scenario& scenario, Diagnostics& diagnostics);
+
 // The implementations that the trainer runs under these releases.
 std::optional<plan::Implementations> choose_implementations(const Scenario& scenario,
                                                             const Software& software,

@@ -35,6 +35,20 @@ std::vector<ConfigNode> split_list(const ConfigNode& scalar) {
   return parts;
 }
 
+// What CUDA_VISIBLE_DEVICES may hold beside numbers. False and an error then.
+bool check_is_numbered(const ConfigNode& device, Diagnostics& diagnostics) {
+  if (!device.is_scalar()) return true;
+  if (device.text == "-1") {
+    diagnostics.error(device.at, "device -1 hides itself and every device behind it",
+                      "CUDA_VISIBLE_DEVICES=-1 means that no GPU is visible: name those that are");
+    return false;
+  }
+  if (!device.text.starts_with("GPU-") && !device.text.starts_with("MIG-")) return true;
+  diagnostics.error(device.at, "a device is given by its number here, not by its UUID",
+                    "nvidia-smi -L lists the number of each UUID");
+  return false;
+}
+
 // CUDA_VISIBLE_DEVICES as a list or as the variable is written. Each device exists and stands once.
 std::vector<int> read_visible_devices(ConfigReader& cluster, const NodeSpec& node) {
   const ConfigNode* list = cluster.find_node("visible_devices");
@@ -51,6 +65,7 @@ std::vector<int> read_visible_devices(ConfigReader& cluster, const NodeSpec& nod
   std::vector<int> devices;
   std::vector<Span> places;
   for (const ConfigNode& item : list->is_scalar() ? split_list(*list) : list->items) {
+    if (!check_is_numbered(item, diagnostics)) continue;
     const auto device =
         read_value<std::int64_t>(item, {"a device of cluster.visible_devices"}, diagnostics);
     if (!device) continue;
@@ -133,6 +148,8 @@ std::optional<NodeSpec> find_node(ConfigReader& cluster, const std::string& hard
   return node;
 }
 
+constexpr std::int64_t kMostRanks = 1 << 20;  // five times the largest training cluster known
+
 // How many processes a node can hold: one for each GPU that it shows.
 void read_processes(ConfigReader& reader, ClusterSpec& cluster, bool devices_known) {
   const auto shown = static_cast<std::int64_t>(cluster.visible_devices.empty()
@@ -140,6 +157,13 @@ void read_processes(ConfigReader& reader, ClusterSpec& cluster, bool devices_kno
                                                    : cluster.visible_devices.size());
   cluster.processes_per_node = reader.optional<std::int64_t>(
       "processes_per_node", shown, "one process for each visible GPU", kSmallPositive);
+  if (cluster.world_size() > kMostRanks) {
+    reader.diagnostics().error(
+        reader.has("nodes") ? cluster.nodes.at : cluster.processes_per_node.at,
+        fmt::format("{} nodes of {} processes are more than {} processes",
+                    group_digits(cluster.nodes.value), cluster.processes_per_node.value,
+                    group_digits(kMostRanks)));
+  }
   if (!devices_known || cluster.processes_per_node.value <= shown) return;
   const bool masked = !cluster.visible_devices.empty();
   reader.diagnostics().error(
@@ -151,8 +175,9 @@ void read_processes(ConfigReader& reader, ClusterSpec& cluster, bool devices_kno
 
 void read_memory(ConfigReader& reader, ClusterSpec& cluster) {
   cluster.host_memory = cluster.node.host_memory;
-  if (const auto memory = reader.find<Bytes>("host_memory")) cluster.host_memory = memory->value;
-  const auto limit = reader.find<Bytes>("container_memory_limit");
+  if (const auto memory = reader.find<Bytes>("host_memory", kHostMemory))
+    cluster.host_memory = memory->value;
+  const auto limit = reader.find<Bytes>("container_memory_limit", kHostMemory);
   if (!limit) return;
   cluster.container_memory_limit = limit->value;
   if (limit->value <= cluster.host_memory) return;

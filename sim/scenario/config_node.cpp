@@ -76,23 +76,21 @@ std::size_t find_closing_quote(std::string_view text) {
   return std::string_view::npos;
 }
 
-// The innermost bracket of the flow text at `begin` that is open when the text ends; npos = none.
-std::size_t find_unclosed_bracket(std::string_view text, std::size_t begin) {
-  if (begin >= text.size() || (text[begin] != '{' && text[begin] != '[')) {
-    return std::string_view::npos;
-  }
+// The brackets of the flow text at `begin` that are open when the text ends, outermost first.
+std::vector<std::size_t> find_unclosed_brackets(std::string_view text, std::size_t begin) {
   std::vector<std::size_t> open;
+  if (begin >= text.size() || (text[begin] != '{' && text[begin] != '[')) return open;
   for (std::size_t i = begin; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '{' || c == '[') open.push_back(i);
     if (c == '}' || c == ']') open.pop_back();
-    if (open.empty()) return std::string_view::npos;
+    if (open.empty()) return open;
     if (c != '"' && c != '\'') continue;
     const std::size_t closing = find_closing_quote(text.substr(i));
     if (closing == std::string_view::npos) break;
     i += closing;
   }
-  return open.back();
+  return open;
 }
 
 // Builds the tree from yaml-cpp's events, so that what yaml-cpp's own tree would forget or accept
@@ -254,7 +252,11 @@ class TreeBuilder : public YAML::EventHandler {
   // A list, a map or nothing where a key should stand. An unclosed bracket looks like that, too.
   void refuse_as_key(std::size_t begin) {
     if (!key_is_due()) return;
-    if (report_never_closed(find_unclosed_bracket(file_->text, begin))) throw Refused{};
+    const std::vector<std::size_t> unclosed = find_unclosed_brackets(file_->text, begin);
+    if (open_.size() + unclosed.size() > kMostNesting) {
+      refuse_nesting(locator_.at(unclosed[kMostNesting - open_.size()]));
+    }
+    if (!unclosed.empty() && report_never_closed(unclosed.back())) throw Refused{};
     refuse(locator_.at(begin), "a key is expected here, as in 'key: value'");
   }
 
@@ -386,8 +388,10 @@ void report_syntax(const YAML::Exception& error, TreeBuilder& builder, const Sou
              builder.report_open_bracket()) {
     return;
   } else {
+    const bool glued = offset > 0 && offset < file.text.size() && file.text[offset - 1] == ':' &&
+                       (file.text[offset] == '{' || file.text[offset] == '[');
     diagnostics.error(builder.span(error.mark), std::string(known->message),
-                      std::string(known->hint));
+                      glued ? "write a blank after ':'" : std::string(known->hint));
   }
 }
 
@@ -413,7 +417,6 @@ std::optional<ConfigNode> parse_config(std::shared_ptr<const SourceFile> file,
   TextBuffer buffer(text.substr(skipped));
   std::istream in(&buffer);
 
-  const std::size_t errors_before = diagnostics.error_count();
   TreeBuilder builder(file, skipped, diagnostics);
   try {
     YAML::Parser parser(in);
@@ -432,7 +435,6 @@ std::optional<ConfigNode> parse_config(std::shared_ptr<const SourceFile> file,
     diagnostics.error({file}, fmt::format("cannot be parsed: {}", error.what()));
     return std::nullopt;
   }
-  if (diagnostics.error_count() > errors_before) return std::nullopt;
   return builder.take_root();
 }
 

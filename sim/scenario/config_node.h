@@ -43,7 +43,9 @@ struct ConfigNode::Entry {
   ConfigNode value;
 };
 
-// Parses YAML 1.2-style text (JSON included). nullopt and diagnostics where it cannot be read.
+// Parses YAML 1.2-style text (JSON included). nullopt and diagnostics where it cannot be read. A
+// key set twice is an error, too, but the tree goes on with the first value, so that one run shows
+// all mistakes.
 std::optional<ConfigNode> parse_config(std::shared_ptr<const SourceFile> file,
                                        Diagnostics& diagnostics);
 

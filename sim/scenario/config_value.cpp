@@ -174,6 +174,16 @@ bool check_limits(double value, Limits<double> limits, const Span& at, FieldName
   return false;
 }
 
+bool check_limits(Bytes value, Limits<Bytes> limits, const Span& at, FieldName field,
+                  Diagnostics& diagnostics) {
+  if (value >= limits.least && value <= limits.most) return true;
+  const bool low = value < limits.least;
+  diagnostics.error(
+      at, fmt::format("{} must be at {} {}, not {}", field.name, low ? "least" : "most",
+                      to_text_exact(low ? limits.least : limits.most), to_text_exact(value)));
+  return false;
+}
+
 std::string write_value(const std::string& value) { return value; }
 std::string write_value(bool value) { return value ? "true" : "false"; }
 std::string write_value(std::int64_t value) { return fmt::format("{}", value); }

@@ -25,6 +25,8 @@ struct Limits {
 inline constexpr Limits<std::int64_t> kPositive{1, std::int64_t{1} << 40};
 inline constexpr Limits<std::int64_t> kSmallPositive{1, 1 << 20};  // ranks, devices, layers
 
+inline constexpr Limits<Bytes> kHostMemory{1_GiB, 1024_GiB * 1024};
+
 // `name` says in messages what the value is: "job.micro_batch_size".
 struct FieldName {
   std::string_view name;
@@ -54,6 +56,8 @@ std::optional<Duration> read_value(const ConfigNode&, FieldName, Diagnostics&);
 bool check_limits(std::int64_t value, Limits<std::int64_t> limits, const Span& at, FieldName field,
                   Diagnostics& diagnostics);
 bool check_limits(double value, Limits<double> limits, const Span& at, FieldName field,
+                  Diagnostics& diagnostics);
+bool check_limits(Bytes value, Limits<Bytes> limits, const Span& at, FieldName field,
                   Diagnostics& diagnostics);
 
 // As it would be written in a file.

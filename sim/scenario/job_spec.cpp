@@ -17,6 +17,7 @@ namespace {
 constexpr Limits<std::int64_t> kBatch{1, 1 << 16};
 constexpr Limits<std::int64_t> kSequence{1, 1 << 22};
 constexpr Limits<std::int64_t> kVocabulary{1, 1 << 24};
+constexpr Limits<Bytes> kCap{2_MiB, 1024_GiB};  // from the smallest segment on
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;
 
 constexpr Choice<DType> kWeightTypes[] = {
@@ -263,7 +264,7 @@ AllocatorSpec read_allocator(const ConfigNode& node, ReadContext& context) {
   } else if (fraction) {
     spec.memory_fraction = fraction->value;
   }
-  if (const auto cap = reader.find<Bytes>("cap")) spec.cap = cap->value;
+  if (const auto cap = reader.find<Bytes>("cap", kCap)) spec.cap = cap->value;
   reader.finish();
   return spec;
 }

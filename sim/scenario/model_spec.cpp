@@ -9,6 +9,7 @@
 #include "sim/base/text.h"
 #include "sim/scenario/config_reader.h"
 #include "sim/scenario/data_files.h"
+#include "sim/scenario/overrides.h"
 
 namespace sim {
 namespace {
@@ -56,6 +57,10 @@ std::string find_config(const Named& named, const std::string& models_root) {
   return found == candidates.end() ? "" : *found;
 }
 
+// Not what the job loads (job.precision.weights says that), but a word that torch knows.
+constexpr Choice<DType> kTorchTypes[] = {
+    {"float32", DType::f32}, {"float16", DType::f16}, {"bfloat16", DType::bf16}};
+
 // `architectures[0]`, else `model_type`.
 std::optional<Named> find_architecture(ConfigReader& config) {
   if (const ConfigNode* list = config.find_node("architectures")) {
@@ -98,6 +103,9 @@ std::optional<ModelSpec> read_model(std::string name, std::shared_ptr<const Sour
   ReadContext context{diagnostics};
   ConfigReader config(*root, "", context);
   std::optional<Named> architecture = find_architecture(config);
+  for (const std::string_view key : {"torch_dtype", "dtype"}) {
+    config.find_choice<DType>(key, kTorchTypes);
+  }
   if (!architecture) return std::nullopt;
   return ModelSpec{std::move(name), file->path, std::move(*architecture), std::move(*root)};
 }
@@ -107,7 +115,9 @@ std::optional<ModelSpec> read_model(const Named& named, const std::string& model
   const std::string path = find_config(named, models_root);
   if (path.empty() && looks_like_path(named.name)) {
     diagnostics.error(named.at, fmt::format("there is no model file {}", in_quotes(named.name)),
-                      "a path is taken relative to the folder of this file");
+                      is_command_line(named.at)
+                          ? "a path is taken relative to the current folder"
+                          : "a path is taken relative to the folder of this file");
     return std::nullopt;
   }
   if (path.empty()) {

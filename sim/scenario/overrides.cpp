@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "sim/base/text.h"
 
 namespace sim {
 namespace {
+
+constexpr std::string_view kCommandLine = "command line";
 
 void move_to_file(ConfigNode& node, const std::shared_ptr<const SourceFile>& file) {
   node.at.file = file;
@@ -38,10 +42,12 @@ std::optional<ConfigNode> parse_value(const std::string& key, const std::string&
 
 }  // namespace
 
+bool is_command_line(const Span& at) { return at.file && at.file->path == kCommandLine; }
+
 void lay_over(ConfigNode& root, const Override& override, Diagnostics& diagnostics) {
   const auto& [key, value] = override;
-  const auto shown =
-      std::make_shared<SourceFile>(SourceFile{"command line", fmt::format("{}={}", key, value)});
+  const auto shown = std::make_shared<SourceFile>(
+      SourceFile{std::string(kCommandLine), fmt::format("{}={}", key, value)});
   std::optional<ConfigNode> node = parse_value(key, value, shown, diagnostics);
   if (!node) return;
 

@@ -8,6 +8,9 @@
 
 namespace sim {
 
+// True where a value of the command line stands.
+bool is_command_line(const Span& at);
+
 // The key is dotted; maps on the way that are absent are made. The value is YAML: 4, [0, 1], {a:
 // b}. An empty value takes the key away.
 void lay_over(ConfigNode& root, const Override& override, Diagnostics& diagnostics);

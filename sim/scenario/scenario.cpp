@@ -25,7 +25,7 @@ void check_positions(const Scenario& scenario, ReadContext& context) {
   Diagnostics unread;  // the architecture's own reader says what is wrong with it
   const auto most = read_value<std::int64_t>(*positions, {"max_position_embeddings"}, unread);
   const Located<std::int64_t>& length = scenario.job.sequence_length;
-  if (!most || length.value <= *most) return;
+  if (!most || *most <= 0 || length.value <= *most) return;
   Diagnostic& warning = context.diagnostics.warning(
       length.at, fmt::format("sequence_length = {} is more than the model's {} positions",
                              length.value, *most));
@@ -41,6 +41,15 @@ void check_observed(const ObservedSpec& observed, const Bytes total, const Span&
   context.diagnostics.error(
       at, fmt::format("observed memory adds up to {}, more than the total of {}", to_text(used),
                       to_text(total)));
+}
+
+// A cap that the card does not reach would cap nothing.
+void check_cap(const AllocatorSpec& allocator, const ConfigNode& section, Bytes total,
+               ReadContext& context) {
+  if (!allocator.cap || *allocator.cap <= total) return;
+  context.diagnostics.error(section.find("cap")->at,
+                            fmt::format("allocator.cap = {} is above the card's {}",
+                                        to_text_exact(*allocator.cap), to_text(total)));
 }
 
 Scenario read_sections(const ConfigNode& root, const DataRoots& roots, ReadContext& context) {
@@ -72,8 +81,24 @@ Scenario read_sections(const ConfigNode& root, const DataRoots& roots, ReadConte
   if (scenario.cluster.gpu.total_memory > Bytes{}) {
     check_observed(scenario.observed, scenario.cluster.gpu.total_memory, section("observed").at,
                    context);
+    check_cap(scenario.allocator, section("allocator"), scenario.cluster.gpu.total_memory, context);
   }
   reader.finish();
+  return scenario;
+}
+
+std::optional<Scenario> read_partly(std::shared_ptr<const SourceFile> file, const DataRoots& roots,
+                                    const std::vector<Override>& overrides,
+                                    Diagnostics& diagnostics, std::set<std::string>* keys) {
+  std::optional<ConfigNode> root = parse_config(file, diagnostics);
+  if (!root) return std::nullopt;
+  for (const Override& override : overrides) lay_over(*root, override, diagnostics);
+  Assumptions assumptions;
+  ReadContext context{diagnostics, &assumptions, keys};
+  Scenario scenario = read_sections(*root, roots, context);
+  scenario.name = std::filesystem::path(file->path).stem().string();
+  scenario.path = file->path;
+  scenario.assumptions = std::move(assumptions);
   return scenario;
 }
 
@@ -90,17 +115,17 @@ std::optional<Scenario> read_scenario(std::shared_ptr<const SourceFile> file,
                                       const std::vector<Override>& overrides,
                                       Diagnostics& diagnostics, std::set<std::string>* keys) {
   const std::size_t errors_before = diagnostics.error_count();
-  std::optional<ConfigNode> root = parse_config(file, diagnostics);
-  if (!root) return std::nullopt;
-  for (const Override& override : overrides) lay_over(*root, override, diagnostics);
-  Assumptions assumptions;
-  ReadContext context{diagnostics, &assumptions, keys};
-  Scenario scenario = read_sections(*root, roots, context);
+  std::optional<Scenario> scenario =
+      read_partly(std::move(file), roots, overrides, diagnostics, keys);
   if (diagnostics.error_count() > errors_before) return std::nullopt;
-  scenario.name = std::filesystem::path(file->path).stem().string();
-  scenario.path = file->path;
-  scenario.assumptions = std::move(assumptions);
   return scenario;
+}
+
+std::optional<Scenario> read_scenario_partly(const std::string& path, const DataRoots& roots,
+                                             const std::vector<Override>& overrides,
+                                             Diagnostics& diagnostics) {
+  std::shared_ptr<const SourceFile> file = read_source_file(path, {}, diagnostics);
+  return file ? read_partly(std::move(file), roots, overrides, diagnostics, nullptr) : std::nullopt;
 }
 
 std::optional<Scenario> read_scenario(const std::string& path, const DataRoots& roots,

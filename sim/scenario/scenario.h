@@ -43,6 +43,12 @@ DataRoots default_data_roots();
 // {"job.micro_batch_size", "4"}.
 using Override = std::pair<std::string, std::string>;
 
+// Reads what can be read of the file: nullopt only where it cannot be parsed. With errors filed the
+// rest is good for one thing, to let the floors above name their own mistakes in the same run.
+std::optional<Scenario> read_scenario_partly(const std::string& path, const DataRoots& roots,
+                                             const std::vector<Override>& overrides,
+                                             Diagnostics& diagnostics);
+
 // Reads, checks what can be checked on this floor, and files every default as an assumption. All
 // mistakes of the file are filed in one go; nullopt if there is any error.
 std::optional<Scenario> read_scenario(const std::string& path, const DataRoots& roots,

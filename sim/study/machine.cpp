@@ -37,23 +37,38 @@ Named torch_release(const Scenario& scenario, const program::Software& software)
           given == scenario.software.releases.end() ? scenario.software.at : given->second.at};
 }
 
+struct Allocator {
+  const memory::AllocatorProfile* profile;
+  memory::AllocatorSettings settings;
+};
+
+std::optional<Allocator> choose_allocator(const Scenario& scenario,
+                                          const program::Software& software,
+                                          Diagnostics& diagnostics) {
+  const memory::AllocatorProfile* profile =
+      memory::find_allocator_profile(torch_release(scenario, software), diagnostics);
+  if (profile == nullptr) return std::nullopt;
+  if (scenario.allocator.conf.empty()) return Allocator{profile, {}};
+  const auto settings = memory::parse_allocator_settings(
+      {scenario.allocator.conf, scenario.allocator.conf_at}, *profile, diagnostics);
+  return settings ? std::optional(Allocator{profile, *settings}) : std::nullopt;
+}
+
 }  // namespace
+
+void check_allocator(const Scenario& scenario, const program::Software& software,
+                     Diagnostics& diagnostics) {
+  choose_allocator(scenario, software, diagnostics);
+}
 
 std::optional<engine::Machine> make_machine(const Scenario& scenario,
                                             const program::Software& software,
                                             Diagnostics& diagnostics) {
   const std::size_t errors = diagnostics.error_count();
-  const memory::AllocatorProfile* profile =
-      memory::find_allocator_profile(torch_release(scenario, software), diagnostics);
-  if (profile == nullptr) return std::nullopt;
-  std::optional<memory::AllocatorSettings> settings = memory::AllocatorSettings{};
-  if (!scenario.allocator.conf.empty()) {
-    settings = memory::parse_allocator_settings(
-        {scenario.allocator.conf, scenario.allocator.conf_at}, *profile, diagnostics);
-  }
+  const auto allocator = choose_allocator(scenario, software, diagnostics);
   auto topology =
       std::make_shared<network::Topology>(network::Topology::make(scenario.cluster, diagnostics));
-  if (!settings || diagnostics.error_count() > errors) return std::nullopt;
+  if (!allocator || diagnostics.error_count() > errors) return std::nullopt;
 
   const ClusterSpec& cluster = scenario.cluster;
   engine::Machine machine;
@@ -64,9 +79,9 @@ std::optional<engine::Machine> make_machine(const Scenario& scenario,
   machine.host.capacity =
       std::min(cluster.host_memory, cluster.container_memory_limit.value_or(cluster.host_memory));
   machine.place_of = place_ranks(cluster);
-  machine.allocator = *profile;
-  machine.allocator_settings = *settings;
-  machine.allowed = allowed_bytes(scenario.allocator, *settings, machine.gpu.total);
+  machine.allocator = *allocator->profile;
+  machine.allocator_settings = allocator->settings;
+  machine.allowed = allowed_bytes(scenario.allocator, allocator->settings, machine.gpu.total);
   machine.timer = std::make_shared<compute::KernelTimer>(cluster.gpu);
   machine.topology = std::move(topology);
   return machine;

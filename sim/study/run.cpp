@@ -16,15 +16,25 @@ std::map<std::string, std::string> release_texts(const program::Software& softwa
 
 std::optional<Stages> prepare(const std::string& path, const DataRoots& roots,
                               const std::vector<Override>& overrides, Diagnostics& diagnostics) {
-  std::optional<Scenario> scenario = read_scenario(path, roots, overrides, diagnostics);
+  std::optional<Scenario> scenario = read_scenario_partly(path, roots, overrides, diagnostics);
   if (!scenario) return std::nullopt;
   Stages stages;
   stages.assumptions = scenario->assumptions;
   stages.software = program::resolve_software(*scenario, stages.assumptions, diagnostics);
+  program::check_names(*scenario, diagnostics);
+  check_allocator(*scenario, stages.software, diagnostics);
+  if (diagnostics.has_errors()) {
+    // A model that could not be read has no architecture, and its complaint.
+    if (!scenario->model.architecture.name.empty()) {
+      plan::check_model(scenario->model, diagnostics);
+    }
+    return std::nullopt;
+  }
   const std::optional<plan::Implementations> implementations =
       program::choose_implementations(*scenario, stages.software, stages.assumptions, diagnostics);
   if (!implementations || diagnostics.has_errors()) return std::nullopt;
-  std::optional<plan::Plan> plan = plan::make_plan(*scenario, *implementations, diagnostics);
+  std::optional<plan::Plan> plan =
+      plan::make_plan(*scenario, *implementations, stages.assumptions, diagnostics);
   if (!plan || diagnostics.has_errors()) return std::nullopt;
   std::optional<program::Lowered> lowered =
       program::lower(*scenario, *plan, stages.software, stages.assumptions, diagnostics);

@@ -22,6 +22,8 @@ struct Stages {
   program::Lowered lowered;
   Assumptions assumptions;
 };
+// All that is wrong with the scenario is filed in one run, whichever floor finds it, as far as that
+// needs no plan.
 std::optional<Stages> prepare(const std::string& path, const DataRoots& roots,
                               const std::vector<Override>& overrides, Diagnostics& diagnostics);
 
@@ -33,6 +35,10 @@ struct Run {
 std::optional<Run> run(const std::string& path, const DataRoots& roots,
                        const std::vector<Override>& overrides,
                        const engine::SimulateOptions& options, Diagnostics& diagnostics);
+
+// Complains of a torch release or allocator options that are not known.
+void check_allocator(const Scenario& scenario, const program::Software& software,
+                     Diagnostics& diagnostics);
 
 // The devices of a scenario: allocator of its torch release, observed totals, placement of ranks.
 std::optional<engine::Machine> make_machine(const Scenario& scenario,

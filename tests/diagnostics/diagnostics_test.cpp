@@ -1,13 +1,13 @@
-// Is the complaint helpful? Each <mistake>.yaml is read as a scenario and must give exactly the
-// text of <mistake>.expected. Cases are read from the root of the source tree, so paths in messages
-// are relative.
+// Is the complaint helpful? Each <mistake>.yaml is prepared as for a run, up to its programs, and
+// must give exactly the text of <mistake>.expected. Cases are read from the root of the source
+// tree, so paths in messages are relative.
 // "(structure)" in a case's first line: the JSON Schema refuses it, too.
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 
-#include "sim/scenario/scenario.h"
+#include "sim/study/run.h"
 #include "tests/support/catch.h"
 
 using namespace sim;
@@ -25,8 +25,8 @@ std::string slurp(const std::string& path) {
 
 std::string complaint(const std::string& path, const std::vector<Override>& overrides = {}) {
   Diagnostics d;
-  const auto scenario = read_scenario(path, kRoots, overrides, d);
-  CHECK(scenario.has_value() != d.has_errors());
+  const auto stages = study::prepare(path, kRoots, overrides, d);
+  CHECK(stages.has_value() != d.has_errors());
   return render(d);
 }
 

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       SourceFile{"config.json", std::string(reinterpret_cast<const char*>(data), size)});
   Diagnostics diagnostics;
   const auto model = read_model("fuzz", std::move(file), diagnostics);
-  if (model.has_value() == diagnostics.has_errors()) __builtin_trap();
+  if (!model && !diagnostics.has_errors()) __builtin_trap();
   render(diagnostics);
   return 0;
 }

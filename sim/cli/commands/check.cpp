@@ -14,31 +14,22 @@
 namespace sim::cli {
 namespace {
 
-// Nothing is expected: the stages before the simulation find every mistake.
-int validate(const ScenarioArguments& arguments, const std::vector<Override>& settings,
-             Diagnostics& diagnostics) {
-  if (!study::prepare(arguments.path, default_data_roots(), settings, diagnostics)) {
-    return refuse(diagnostics);
-  }
-  print_diagnostics(diagnostics);
-  write_result(fmt::format("{}: valid; it expects nothing\n", arguments.path), arguments.output);
-  return 0;
-}
-
 int check(const ScenarioArguments& arguments) {
   Diagnostics diagnostics;
   const std::vector<Override> settings = overrides(arguments, diagnostics);
   if (diagnostics.has_errors()) return refuse(diagnostics);
-  const auto scenario = read_scenario(arguments.path, default_data_roots(), settings, diagnostics);
-  if (!scenario) return refuse(diagnostics);
-  if (scenario->expect.empty()) {
-    Diagnostics again;
-    return validate(arguments, settings, again);
+  // The stages before the simulation find every mistake.
+  const auto stages = study::prepare(arguments.path, default_data_roots(), settings, diagnostics);
+  if (!stages) return refuse(diagnostics);
+  if (stages->scenario.expect.empty()) {
+    print_diagnostics(diagnostics);
+    write_result(fmt::format("{}: valid; it expects nothing\n", arguments.path), arguments.output);
+    return 0;
   }
   Diagnostics whole;
   const auto result = study::run(arguments.path, default_data_roots(), settings, {}, whole);
   if (!result) return refuse(whole);
-  const auto lines = study::check_expectations(scenario->expect, result->report, whole);
+  const auto lines = study::check_expectations(stages->scenario.expect, result->report, whole);
   if (whole.has_errors()) return refuse(whole);
   print_diagnostics(whole);
   const bool pass = study::all_pass(lines);

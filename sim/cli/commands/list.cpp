@@ -44,20 +44,28 @@ std::vector<Item> items(const std::vector<std::string>& names) {
   return all;
 }
 
+// Each model with its architecture, and whether that can be simulated.
+std::vector<Item> models(const DataRoots& roots) {
+  std::vector<Item> all;
+  for (const std::string& name : model_names(roots.models)) {
+    Diagnostics unread;  // a scenario that names it says what is wrong with it
+    const auto model = read_model({name, {}}, roots.models, unread);
+    std::string architecture = model ? model->architecture.name : "cannot be read";
+    if (model && plan::architecture_catalog().find(architecture) == nullptr) {
+      architecture += " (known: no architecture yet)";
+    }
+    all.push_back({name, std::move(architecture)});
+  }
+  return all;
+}
+
 struct Kind {
   std::string_view name;
   std::vector<Item> (*items)(const DataRoots& roots);
 };
 
 constexpr Kind kKinds[] = {
-    {"models",
-     [](const DataRoots& roots) {
-       std::vector<std::string> names = list_data_names(roots.models, "/config.json");
-       const std::vector<std::string> flat = list_data_names(roots.models, ".yaml");
-       names.insert(names.end(), flat.begin(), flat.end());
-       std::sort(names.begin(), names.end());
-       return items(names);
-     }},
+    {"models", models},
     {"gpus",
      [](const DataRoots& roots) {
        return items(list_data_names(roots.hardware + "/gpus", ".yaml"));

@@ -7,11 +7,10 @@ namespace sim::plan {
 namespace {
 
 Var build(const ModelSpec& model, std::optional<std::int64_t> vocab_size, GraphBuilder& graph,
-          Diagnostics& diagnostics) {
+          ReadContext& context) {
   const DecoderDefaults defaults{103168, 4096, 11008, 32, 32, 0, 2048, false};
-  std::optional<DecoderShape> shape = read_decoder_shape(model, defaults, diagnostics);
+  std::optional<DecoderShape> shape = read_decoder_shape(model, defaults, context);
   if (!shape) return {};
-  ReadContext context{diagnostics};
   ConfigReader config(model.config, "", context);
   const bool bias = config.find<bool>("bias").value_or(Located<bool>{true, {}}).value;
   shape->qkv_bias = shape->out_bias = bias;

@@ -7,9 +7,9 @@ namespace sim::plan {
 namespace {
 
 Var build(const ModelSpec& model, std::optional<std::int64_t> vocab_size, GraphBuilder& graph,
-          Diagnostics& diagnostics) {
+          ReadContext& context) {
   const DecoderDefaults defaults{103168, 4096, 11008, 32, 32, 0, 2048, false};
-  std::optional<DecoderShape> shape = read_decoder_shape(model, defaults, diagnostics);
+  std::optional<DecoderShape> shape = read_decoder_shape(model, defaults, context);
   if (!shape) return {};
   DecoderNames& names = shape->names;
   names.block_class = "InternLM2DecoderLayer";

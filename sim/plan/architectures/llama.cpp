@@ -7,17 +7,16 @@ namespace sim::plan {
 namespace {
 
 Var build(const ModelSpec& model, std::optional<std::int64_t> vocab_size, GraphBuilder& graph,
-          Diagnostics& diagnostics) {
-  std::optional<DecoderShape> shape = read_decoder_shape(model, {}, diagnostics);
+          ReadContext& context) {
+  std::optional<DecoderShape> shape = read_decoder_shape(model, {}, context);
   if (!shape) return {};
-  ReadContext context{diagnostics};
   ConfigReader config(model.config, "", context);
   const auto flag = [&](std::string_view key) {
     return config.find<bool>(key).value_or(Located<bool>{}).value;
   };
   shape->qkv_bias = shape->out_bias = flag("attention_bias");
   shape->mlp_bias = flag("mlp_bias");
-  if (diagnostics.has_errors()) return {};
+  if (context.diagnostics.has_errors()) return {};
   if (vocab_size) shape->vocab_size = *vocab_size;
   return build_decoder(graph, *shape);
 }

@@ -7,10 +7,10 @@ namespace sim::plan {
 namespace {
 
 Var build(const ModelSpec& model, std::optional<std::int64_t> vocab_size, GraphBuilder& graph,
-          Diagnostics& diagnostics) {
+          ReadContext& context) {
   // MistralConfig: https://huggingface.co/docs/transformers/model_doc/mistral
   const DecoderDefaults defaults{32000, 4096, 14336, 32, 32, 8, 131072, false};
-  std::optional<DecoderShape> shape = read_decoder_shape(model, defaults, diagnostics);
+  std::optional<DecoderShape> shape = read_decoder_shape(model, defaults, context);
   if (!shape) return {};
   shape->names.block_class = "MistralDecoderLayer";
   if (vocab_size) shape->vocab_size = *vocab_size;

@@ -7,9 +7,9 @@ namespace sim::plan {
 namespace {
 
 Var build(const ModelSpec& model, std::optional<std::int64_t> vocab_size, GraphBuilder& graph,
-          Diagnostics& diagnostics) {
+          ReadContext& context) {
   const DecoderDefaults defaults{151936, 4096, 22016, 32, 32, 32, 32768, false};  // Qwen2Config
-  std::optional<DecoderShape> shape = read_decoder_shape(model, defaults, diagnostics);
+  std::optional<DecoderShape> shape = read_decoder_shape(model, defaults, context);
   if (!shape) return {};
   shape->qkv_bias = true;  // always on; no key says so
   shape->names.block_class = "Qwen2DecoderLayer";

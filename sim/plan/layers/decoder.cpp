@@ -1,5 +1,7 @@
 #include "sim/plan/layers/decoder.h"
 
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -7,32 +9,56 @@
 
 namespace sim::plan {
 
+namespace {
+
+constexpr std::string_view kClassDefault =
+    "config.json leaves it out: default of the configuration class";
+
+// Bounds beyond any model, within which products of sizes stay within 64 bits.
+constexpr Limits<std::int64_t> kLayers{1, 10'000}, kHeads{1, 1 << 16}, kHidden{1, 1 << 20},
+    kIntermediate{1, 1 << 22}, kVocabulary{1, 1 << 24}, kPositions{1, 1 << 24};
+
+// Checks that do not shape the graph: a number that is none is a mistake all the same.
+void check_numbers(ConfigReader& config) {
+  for (const std::string_view key : {"rms_norm_eps", "rope_theta", "initializer_range"}) {
+    config.find<double>(key);
+  }
+}
+
+}  // namespace
+
 std::optional<DecoderShape> read_decoder_shape(const ModelSpec& model,
                                                const DecoderDefaults& defaults,
-                                               Diagnostics& diagnostics) {
+                                               ReadContext& context) {
+  Diagnostics& diagnostics = context.diagnostics;
   const std::size_t errors = diagnostics.error_count();
-  ReadContext context{diagnostics};
   ConfigReader config(model.config, "", context);
-  // A key that is absent takes the configuration class's default, as transformers does.
-  const auto count = [&](std::string_view key, std::int64_t fallback) {
-    return config.find<std::int64_t>(key, kPositive)
+  const auto assume = [&](std::string_view key, std::string value) {
+    if (context.assumptions == nullptr || config.has(key)) return;
+    context.assumptions->add("model." + std::string(key), std::move(value),
+                             std::string(kClassDefault));
+  };
+  const auto count = [&](std::string_view key, std::int64_t fallback, Limits<std::int64_t> limits) {
+    assume(key, write_value(fallback));
+    return config.find<std::int64_t>(key, limits)
         .value_or(Located<std::int64_t>{fallback, config.at()});
   };
   DecoderShape s;
-  s.vocab_size = count("vocab_size", defaults.vocab_size).value;
-  const auto hidden = count("hidden_size", defaults.hidden_size);
-  s.hidden_size = hidden.value;
-  s.intermediate_size = count("intermediate_size", defaults.intermediate_size).value;
-  s.layers = count("num_hidden_layers", defaults.layers).value;
-  const auto heads = count("num_attention_heads", defaults.heads);
+  s.vocab_size = count("vocab_size", defaults.vocab_size, kVocabulary).value;
+  s.hidden_size = count("hidden_size", defaults.hidden_size, kHidden).value;
+  s.intermediate_size = count("intermediate_size", defaults.intermediate_size, kIntermediate).value;
+  s.layers = count("num_hidden_layers", defaults.layers, kLayers).value;
+  const auto heads = count("num_attention_heads", defaults.heads, kHeads);
   s.heads = heads.value;
   const auto kv =
-      count("num_key_value_heads", defaults.kv_heads > 0 ? defaults.kv_heads : heads.value);
+      count("num_key_value_heads", defaults.kv_heads > 0 ? defaults.kv_heads : heads.value, kHeads);
   s.kv_heads = kv.value;
-  const auto head_dim = config.find<std::int64_t>("head_dim", kPositive);
-  s.max_positions = count("max_position_embeddings", defaults.max_positions).value;
+  const auto head_dim = config.find<std::int64_t>("head_dim", kHeads);
+  s.max_positions = count("max_position_embeddings", defaults.max_positions, kPositions).value;
+  assume("tie_word_embeddings", write_value(defaults.tied));
   s.tied =
       config.find<bool>("tie_word_embeddings").value_or(Located<bool>{defaults.tied, {}}).value;
+  check_numbers(config);
   if (diagnostics.error_count() > errors) return std::nullopt;
 
   if (!head_dim && s.hidden_size % s.heads != 0) {
@@ -47,22 +73,8 @@ std::optional<DecoderShape> read_decoder_shape(const ModelSpec& model,
                       "num_key_value_heads = " + std::to_string(s.kv_heads) +
                           " does not divide num_attention_heads = " + std::to_string(s.heads));
   }
-  s.head_dim = head_dim ? head_dim->value : s.hidden_size / s.heads;
-  const auto limit = [&](const char* name, std::int64_t value, std::int64_t most, const Span& at) {
-    if (value > most) {
-      diagnostics.error(at,
-                        std::string(name) + " = " + std::to_string(value) + " is beyond any model",
-                        "at most " + std::to_string(most) + " is accepted");
-    }
-  };
-  limit("num_hidden_layers", s.layers, 10'000, config.at());
-  limit("hidden_size", s.hidden_size, 1 << 20, hidden.at);
-  limit("intermediate_size", s.intermediate_size, 1 << 22, config.at());
-  limit("vocab_size", s.vocab_size, 1 << 24, config.at());
-  limit("num_attention_heads", s.heads, 1 << 16, heads.at);
-  limit("head_dim", s.head_dim, 1 << 16, heads.at);
-  limit("max_position_embeddings", s.max_positions, 1 << 24, config.at());
   if (diagnostics.error_count() > errors) return std::nullopt;
+  s.head_dim = head_dim ? head_dim->value : s.hidden_size / s.heads;
   return s;
 }
 

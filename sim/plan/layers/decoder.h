@@ -10,6 +10,10 @@
 #include "sim/plan/layers/layers.h"
 #include "sim/scenario/model_spec.h"
 
+namespace sim {
+struct ReadContext;
+}
+
 namespace sim::plan {
 
 struct DecoderNames {
@@ -42,12 +46,12 @@ struct DecoderDefaults {
   bool tied = false;
 };
 
-// Reads the fields that all these architectures share; nullopt and diagnostics where they are
-// missing, of the wrong kind or contradict one another. `vocab_size` overrides the file's (resized
-// embeddings).
+// Reads the fields that all these architectures share; nullopt and diagnostics where they are of
+// the wrong kind, beyond any model or contradict one another. An absent one takes the configuration
+// class's default and files it.
 std::optional<DecoderShape> read_decoder_shape(const ModelSpec& model,
                                                const DecoderDefaults& defaults,
-                                               Diagnostics& diagnostics);
+                                               ReadContext& context);
 
 // Registers the parameters, runs one micro-batch forward and leaves the loss as the graph's end.
 Var build_decoder(GraphBuilder& g, const DecoderShape& shape);

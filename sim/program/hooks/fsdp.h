@@ -17,8 +17,7 @@ namespace sim::program {
 struct FsdpOptions {
   bool reshard_after_forward = true;  // full_shard; false: shard_grad_op
   std::optional<DType> param_dtype;   // MixedPrecision; none: master precision everywhere
-  DType reduce_dtype = DType::f32;
-  bool cast_buffers = false;  // MixedPrecision.buffer_dtype = param_dtype
+  bool cast_buffers = false;          // MixedPrecision.buffer_dtype = param_dtype
   bool limit_all_gathers = false;
   bool backward_prefetch = true;  // BACKWARD_PRE
   std::string wrap;               // class name of the blocks that become units; empty: one unit

@@ -44,6 +44,9 @@ TorchFacts torch_facts(const Release& torch, int compute_capability);
 // --- transformers.cpp
 // The facts of modelling code that depend on the release alone.
 void apply_modelling_code(const Software& software, plan::Implementations& implementations);
+// Where the release is older than the model's class: a dated one gives way to the class's first, a
+// named one is taken as a fork that runs it. Either is filed.
+void date_architecture(const Scenario& scenario, Software& software, Assumptions& assumptions);
 bool sdpa_is_default(const Software& software);
 bool trainer_limits_all_gathers(const Software& software);
 

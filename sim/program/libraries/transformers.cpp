@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "sim/program/libraries/facts.h"
 #include "sim/program/libraries/since.h"
 
@@ -49,6 +51,33 @@ void apply_modelling_code(const Software& software, plan::Implementations& f) {
   f.loss = by_release<LossKind>(r, {{{4, 28, 0, {}}, LossKind::shift_then_upcast},
                                     {{4, 31, 0, {}}, LossKind::upcast_then_shift},
                                     {{4, 50, 0, {}}, LossKind::upcast_then_pad}});
+}
+
+namespace {
+
+// The release that brought the class (release notes); none: its code comes with the model.
+std::optional<Release> first_release_with(std::string_view architecture) {
+  if (architecture == "LlamaForCausalLM") return parse_release("4.28.0");
+  if (architecture == "MistralForCausalLM") return parse_release("4.34.0");
+  if (architecture == "Qwen2ForCausalLM") return parse_release("4.37.0");
+  return std::nullopt;
+}
+
+}  // namespace
+
+void date_architecture(const Scenario& scenario, Software& software, Assumptions& assumptions) {
+  const std::string& architecture = scenario.model.architecture.name;
+  const std::optional<Release> first = first_release_with(architecture);
+  if (!first || software.of("transformers") >= *first) return;
+  if (scenario.software.releases.contains("transformers")) {
+    assumptions.add("software.transformers", software.of("transformers").text,
+                    fmt::format("{} came with {}: a fork is assumed that runs it alike",
+                                architecture, first->text));
+    return;
+  }
+  software.releases["transformers"] = *first;
+  assumptions.add("software.transformers", first->text,
+                  fmt::format("the first release with {}", architecture));
 }
 
 // SDPA became the default attention where it is supported with 4.36 (release notes).

@@ -20,6 +20,10 @@ Options read(const ConfigNode& node, Diagnostics& diagnostics) {
   ConfigReader reader(node, "job.optimizer.adamw", context);
   if (const auto foreach = reader.find<bool>("foreach")) o.foreach = foreach->value;
   if (const auto fused = reader.find<bool>("fused")) o.fused = fused->value;
+  // torch.optim.AdamW raises: fused and foreach cannot be True together.
+  if (const ConfigNode* fused = reader.find_node("fused"); o.fused && o.foreach.value_or(false)) {
+    diagnostics.error(fused->at, "fused and foreach cannot both be true", "keep one of them");
+  }
   reader.finish();
   return o;
 }

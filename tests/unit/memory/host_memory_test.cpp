@@ -18,18 +18,13 @@ TEST_CASE("File-backed pages give way, others do not", "[memory]") {
   CHECK(host.victim() == 0);
 }
 
-TEST_CASE("A container limit is the tighter bound", "[memory]") {
-  CHECK(HostMemory(100_GiB, 64_GiB).limit() == 64_GiB);
-  CHECK(HostMemory(100_GiB, 640_GiB).limit() == 100_GiB);
-}
-
 TEST_CASE("The largest process is killed, and its memory comes back", "[memory]") {
   HostMemory host(100_GiB);
   for (int process = 0; process < 4; ++process) {
     host.allocate(process, HostMemoryKind::anonymous, process == 2 ? 30_GiB : 25_GiB);
   }
   REQUIRE(host.victim() == 2);
-  host.end_process(2);
+  host.free(2, HostMemoryKind::anonymous, 30_GiB);
   CHECK_FALSE(host.victim());
   CHECK(host.use().anonymous == 75_GiB);
   CHECK(host.use(2).anonymous == 0_B);
