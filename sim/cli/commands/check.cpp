@@ -30,7 +30,9 @@ int check(const ScenarioArguments& arguments) {
   const std::vector<Override> settings = overrides(arguments, diagnostics);
   if (diagnostics.has_errors()) return refuse(diagnostics);
   const auto scenario = read_scenario(arguments.path, default_data_roots(), settings, diagnostics);
-  if (!scenario) return refuse(diagnostics);
+  if (!scenario || !may_write(arguments.output, {scenario->model.path}, diagnostics)) {
+    return refuse(diagnostics);
+  }
   if (scenario->expect.empty()) {
     Diagnostics again;
     return validate(arguments, settings, again);
