@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <tuple>
 #include <utility>
 
+#include "sim/base/files.h"
 #include "sim/base/text.h"
 
 namespace sim {
@@ -220,8 +220,8 @@ std::shared_ptr<const SourceFile> read_source_file(const std::string& path, cons
     diagnostics.error(blame, "the name of a file is expected, not nothing");
     return nullptr;
   }
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return refuse("it is a directory");
+  if (path == "-") return refuse("stdin cannot be an input; name a file");
+  if (const std::string_view why = why_not_regular(path); !why.empty()) return refuse(why);
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) return refuse(errno != 0 ? std::strerror(errno) : "it cannot be opened");

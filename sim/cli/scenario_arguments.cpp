@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "sim/cli/output.h"
+
 namespace sim::cli {
 
 namespace {
@@ -35,6 +37,7 @@ std::vector<Override> overrides(const ScenarioArguments& arguments, Diagnostics&
     }
     all.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
   }
+  may_write(arguments.output, {arguments.path}, diagnostics);
   return all;
 }
 

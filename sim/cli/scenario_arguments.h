@@ -21,7 +21,8 @@ struct ScenarioArguments {
 
 void declare(CLI::App& app, ScenarioArguments& arguments);
 
-// Splits the settings at their first '='. A setting without one is filed as an error.
+// Splits the settings at their first '='. A setting without one is filed as an error, and so is an
+// output that would overwrite the scenario.
 std::vector<Override> overrides(const ScenarioArguments& arguments, Diagnostics& diagnostics);
 
 }  // namespace sim::cli

@@ -227,6 +227,17 @@ void WhatIf::run_events(ReplayResult& result) {
   }
 }
 
+// A what-if is worth what the emulator is worth on the recording as it stands.
+void note_own_differences(const AllocatorLog& log, ReplayResult& result) {
+  Diagnostics ignored;  // the settings were read once already
+  const auto proof = replay(log, {}, ignored);
+  if (!proof || proof->differences == 0) return;
+  result.notes.push_back(fmt::format(
+      "under its own settings {} of {} operations differ from the recording: this answer is no "
+      "better founded",
+      group_digits(proof->differences), group_digits(proof->operations)));
+}
+
 bool ran_out_of_memory(const AllocatorLog& log) {
   const auto failed = [](const AllocatorEvent& event) {
     return event.action == AllocatorAction::oom;
@@ -264,6 +275,7 @@ std::optional<ReplayResult> replay(const AllocatorLog& log, const ReplayOptions&
   if (!emulation) return std::nullopt;
   if (options.is_what_if()) {
     WhatIf(log, *emulation).run(result);
+    note_own_differences(log, result);
     if (ran_out_of_memory(log)) {
       result.notes.emplace_back(
           "the recorded run ran out of memory itself: what it would have done had it not is "

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include "sim/base/text.h"
 #include "sim/timeline/gzip_file.h"
 
 namespace sim {
@@ -61,6 +62,13 @@ class Complaints {
                         static_cast<int>(std::max<std::size_t>(1, length))},
                        std::move(message), std::move(hint));
   }
+  // What may only follow from a line that could not be read is left unsaid.
+  void add_unless_broken(int line, std::string message, std::string hint = {},
+                         std::size_t length = 1) {
+    if (count_ > consequences_) return;
+    ++consequences_;
+    add(line, 0, std::move(message), std::move(hint), length);
+  }
   Span at(int line) const { return {file_, line, 1}; }
   bool any() const { return count_ > 0; }
 
@@ -68,6 +76,7 @@ class Complaints {
   std::shared_ptr<const SourceFile> file_;
   Diagnostics& diagnostics_;
   std::size_t count_ = 0;
+  std::size_t consequences_ = 0;  // of them, those about the state that earlier lines left
 };
 
 // Lines without their line ends.
@@ -91,27 +100,33 @@ class Lines {
   int number_ = 0;
 };
 
-// The rules that every sequence of events keeps: what is freed was in use.
+// The rules that every sequence of events keeps: what is freed was in use, with that size and on
+// that stream.
 class EventRules {
  public:
   // The mistake that `event` would be, or empty.
   std::string check(const AllocatorEvent& event) {
     const auto found = state_.find(event.address);
+    const bool in_use = found != state_.end();
     switch (event.action) {
       case AllocatorAction::alloc:
-        if (found != state_.end()) return "alloc of an address that is still in use";
-        state_.emplace(event.address, false);
+        if (in_use) return "alloc of an address that is still in use";
+        state_[event.address] = {event.size, event.stream, false};
         break;
       case AllocatorAction::free_requested:
-        if (found == state_.end() || found->second) return "free of an address that is not in use";
-        found->second = true;
+        if (!in_use || found->second.freed) return "free of an address that is not in use";
+        found->second.freed = true;
+        if (std::string mistake = compare(found->second, event); !mistake.empty()) return mistake;
         break;
-      case AllocatorAction::free_completed:
-        if (found == state_.end() || !found->second) {
+      case AllocatorAction::free_completed: {
+        if (!in_use || !found->second.freed) {
           return "free_completed of an address whose free was not requested";
         }
+        std::string mistake = compare(found->second, event);
         state_.erase(found);
+        if (!mistake.empty()) return mistake;
         break;
+      }
       default:
         break;
     }
@@ -121,8 +136,24 @@ class EventRules {
   }
 
  private:
+  struct Block {
+    Bytes size;
+    std::uint64_t stream = 0;
+    bool freed = false;
+  };
+
+  static std::string compare(const Block& block, const AllocatorEvent& event) {
+    if (event.stream != block.stream) {
+      return fmt::format("{} on stream {} of a block that was allocated on stream {}",
+                         to_text(event.action), event.stream, block.stream);
+    }
+    if (event.size == block.size) return {};
+    return fmt::format("{} of {} bytes where {} were allocated", to_text(event.action),
+                       event.size.count, block.size.count);
+  }
+
   static constexpr std::size_t kMostStreams = 61;
-  std::unordered_map<std::uint64_t, bool> state_;  // address -> free requested
+  std::unordered_map<std::uint64_t, Block> state_;  // by address
   std::unordered_map<std::uint64_t, bool> streams_;
 };
 
@@ -220,8 +251,9 @@ void EventsReader::read_event(std::string_view line, int number, AllocatorLog& l
     return;
   }
   if (std::string mistake = rules_.check(event); !mistake.empty()) {
-    complaints_.add(number, 0, std::move(mistake),
-                    "a recording must start before the first allocation", line.size());
+    complaints_.add_unless_broken(number, std::move(mistake),
+                                  "a recording must start before the first allocation",
+                                  line.size());
     return;
   }
   log.events.push_back(event);
@@ -308,6 +340,10 @@ class CorpusReader {
     complaints_.add(number_, 0, std::move(message), std::move(hint));
   }
 
+  std::optional<std::int64_t> promise(json::element header, std::string_view key);
+  void check_promise(const std::optional<std::int64_t>& promised, std::int64_t found,
+                     std::string_view what);
+
   struct Tensor {
     std::uint32_t number = 0;
     bool freed = false;
@@ -318,6 +354,9 @@ class CorpusReader {
   Complaints complaints_;
   EventRules rules_;
   std::unordered_map<std::int64_t, Tensor> tensors_;
+  // What the header says will follow, and what did, readable or not.
+  std::optional<std::int64_t> promised_calls_, promised_events_;
+  std::int64_t found_calls_ = 0, found_events_ = 0;
   int number_ = 0;
 };
 
@@ -329,6 +368,7 @@ bool CorpusReader::read(AllocatorLog& log) {
   while (lines.next(text)) {
     number_ = lines.number();
     if (text.empty()) continue;
+    found_calls_ += number_ > 1;
     json::element line;
     if (auto error = parser.parse(text.data(), text.size()).get(line)) {
       complain(fmt::format("no JSON: {}", simdjson::error_message(error)));
@@ -338,13 +378,34 @@ bool CorpusReader::read(AllocatorLog& log) {
     if (number_ == 1) {
       read_header(line, log);
     } else if (!line["events"].get(events)) {
+      --found_calls_;
       read_events(events, log);
     } else {
       read_call(line, log);
     }
   }
+  check_promise(promised_calls_, found_calls_, "ops");
+  check_promise(promised_events_, found_events_, "events");
   if (log.calls.empty() && !complaints_.any()) complaints_.add(0, 0, "the file holds no call");
   return !complaints_.any();
+}
+
+std::optional<std::int64_t> CorpusReader::promise(json::element header, std::string_view key) {
+  std::int64_t value = 0;
+  const auto error = header[key].get(value);
+  if (!error && value >= 0) return value;
+  if (error != simdjson::NO_SUCH_FIELD) complain(fmt::format("'{}' must be a count", key));
+  return std::nullopt;
+}
+
+// A line cut in the middle has been complained about already.
+void CorpusReader::check_promise(const std::optional<std::int64_t>& promised, std::int64_t found,
+                                 std::string_view what) {
+  if (!promised || *promised == found) return;
+  complaints_.add_unless_broken(
+      0, fmt::format("the recording is {}: its header counts {} {}, {} follow",
+                     found < *promised ? "truncated" : "longer than it says",
+                     group_digits(*promised), what, group_digits(found)));
 }
 
 void CorpusReader::read_header(json::element line, AllocatorLog& log) {
@@ -370,6 +431,8 @@ void CorpusReader::read_header(json::element line, AllocatorLog& log) {
   }
   std::uint64_t stream = 0;
   if (!line["side_stream"].get(stream)) log.side_stream = stream;
+  promised_calls_ = promise(line, "ops");
+  promised_events_ = promise(line, "events");
 }
 
 void CorpusReader::read_call(json::element line, AllocatorLog& log) {
@@ -455,7 +518,7 @@ bool CorpusReader::read_free(json::array op, AllocatorCall& call) {
   }
   const auto found = tensors_.find(id);
   if (found == tensors_.end() || found->second.freed || found->second.failed) {
-    complain(fmt::format("free of id {}, which is not in use", id));
+    complaints_.add_unless_broken(number_, fmt::format("free of id {}, which is not in use", id));
     return false;
   }
   found->second.freed = true;
@@ -468,6 +531,7 @@ void CorpusReader::read_events(json::array events, AllocatorLog& log) {
   std::size_t index = 0;
   for (const json::element& item : events) {
     ++index;
+    ++found_events_;
     json::array fields;
     std::string_view name;
     AllocatorEvent event;
@@ -490,7 +554,7 @@ void CorpusReader::read_events(json::array events, AllocatorLog& log) {
       continue;
     }
     if (std::string mistake = rules_.check(event); !mistake.empty()) {
-      complain(fmt::format("event {}: {}", index, mistake));
+      complaints_.add_unless_broken(number_, fmt::format("event {}: {}", index, mistake));
       continue;
     }
     log.events.push_back(event);
@@ -547,7 +611,8 @@ std::optional<AllocatorLog> read_allocator_log(const std::string& path, Diagnost
   } else if (plain.ends_with(".jsonl")) {
     log = read_allocator_corpus(std::move(file), diagnostics);
   } else {
-    diagnostics.error({}, fmt::format("'{}' is no allocator recording", path),
+    diagnostics.error({std::make_shared<SourceFile>(SourceFile{path, {}})},
+                      "no allocator recording, by its name",
                       "recordings end in .jsonl, .events.csv, or these with .gz");
     return std::nullopt;
   }

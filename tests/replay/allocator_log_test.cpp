@@ -1,4 +1,6 @@
 // What the reader of allocator recordings says about damaged ones.
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -46,10 +48,10 @@ class Folder {
     std::filesystem::create_directories(path_);
   }
   ~Folder() { std::filesystem::remove_all(path_); }
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
   std::string write(const std::string& name, const std::string& bytes) const {
-    const std::string path = (path_ / name).string();
-    std::ofstream(path, std::ios::binary) << bytes;
-    return path;
+    std::ofstream(path(name), std::ios::binary) << bytes;
+    return path(name);
   }
 
  private:
@@ -123,6 +125,59 @@ TEST_CASE("Mistakes in a corpus are named with their line", "[replay]") {
              Contains("unknown action 'alock'"));
 }
 
+TEST_CASE("A free keeps the size and the stream of its allocation", "[replay]") {
+  const std::string alloc = "segment_alloc,0,2097152,0,0\nalloc,0,512,0,1\n";
+  CHECK_THAT(events_complaints(alloc + "free_requested,0,512,7,2\n"),
+             Contains("log:4:1: error: free_requested on stream 7 of a block that was allocated on "
+                      "stream 0"));
+  CHECK_THAT(events_complaints(alloc + "free_requested,0,256,0,2\n"),
+             Contains("free_requested of 256 bytes where 512 were allocated"));
+}
+
+TEST_CASE("An allocation on another stream than the emulator's is a difference", "[replay]") {
+  Diagnostics diagnostics;
+  const auto log = read_allocator_events(
+      file("action,addr,size,stream,time_us\nsegment_alloc,4194304,2097152,0,1\n"
+           "alloc,4194304,512,0,1\nalloc,4194816,512,7,1\n"),
+      nullptr, diagnostics);
+  REQUIRE(log);
+  const auto result = study::replay(*log, {}, diagnostics);
+  REQUIRE(result);
+  CHECK(result->differences > 0);
+}
+
+TEST_CASE("A corpus holds what its header counts", "[replay]") {
+  const std::string header = kHeader.substr(0, kHeader.size() - 1) + R"(, "ops": 2, "events": 1})";
+  const std::string first = R"({"op": ["alloc", 1, 100, 0, "ok"])" + counters(512, 2097152);
+  const std::string text = corpus_complaints(first, header);
+  CHECK_THAT(text, Contains("log: error: the recording is truncated: its header counts 2 ops, 1"));
+  CHECK_THAT(text, Contains("its header counts 1 events, 0 follow"));
+  const std::string rest = R"({"op": ["free", 1])" + counters(0, 2097152);
+  CHECK_THAT(corpus_complaints(first + rest, header), !Contains("ops"));
+  const std::string events = R"({"events": [["alloc", 0, 100, 0], ["alloc", 4096, 100, 0]]})";
+  CHECK_THAT(corpus_complaints(first + rest + events, header), Contains("longer than it says"));
+}
+
+TEST_CASE("What only follows from a line that was lost is left unsaid", "[replay]") {
+  const std::string text = corpus_complaints("x\n" + (R"({"op": ["free", 1])" + counters(0, 0)));
+  CHECK_THAT(text, Contains("log:2:1: error: no JSON"));
+  CHECK_THAT(text, !Contains("not in use"));
+  CHECK_THAT(events_complaints("alloc,4096,x,0,1\nfree_requested,4096,512,0,2\n"),
+             !Contains("not in use"));
+}
+
+TEST_CASE("A what-if on a recording that the emulator does not follow says so", "[replay]") {
+  Diagnostics diagnostics;
+  const auto log = read_allocator_events(
+      file("action,addr,size,stream,time_us\nalloc,4194304,512,0,1\n"), nullptr, diagnostics);
+  REQUIRE(log);
+  study::ReplayOptions options;
+  options.capacity = Bytes{std::int64_t{1} << 30};
+  const auto result = study::replay(*log, options, diagnostics);
+  REQUIRE(result);
+  CHECK_THAT(result->notes.back(), Contains("under its own settings 1 of 1 operations differ"));
+}
+
 TEST_CASE("A corpus without events replays with made-up addresses", "[replay]") {
   const std::string lines = R"({"op": ["alloc", 1, 512, 0, "ok"])" + counters(512, 2097152) +
                             R"({"op": ["free", 1])" + counters(0, 2097152);
@@ -152,8 +207,14 @@ TEST_CASE("Files that are cut short, damaged, missing or of another kind", "[rep
   for (std::size_t i = 1000; i < 1100; ++i) damaged[i] = '\x55';
   CHECK_THAT(complaint(folder.write("b.jsonl.gz", damaged)), Contains("damaged"));
   CHECK_THAT(complaint(folder.write("c.txt", "hello")), Contains("no allocator recording"));
-  CHECK_THAT(complaint(std::string(SIM_BINARY_DIR) + "/absent.jsonl"), Contains("cannot open"));
+  CHECK_THAT(complaint(std::string(SIM_BINARY_DIR) + "/absent.jsonl"),
+             Contains("absent.jsonl: error: cannot open"));
   CHECK_THAT(complaint(std::string(SIM_SOURCE_DIR)), Contains("directory"));
+  CHECK_THAT(complaint(folder.write("e.jsonl.gz", "neither log nor gzip")), Contains("not gzip"));
+  const std::string pipe = folder.path("pipe.jsonl");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK_THAT(complaint(pipe),
+             Contains("pipe.jsonl: error: cannot read the file: it is a named pipe"));
   const std::string csv =
       "action,addr,size,stream,time_us\nsegment_alloc,0,2097152,0,0\n"
       "alloc,0,1,0,0\n";

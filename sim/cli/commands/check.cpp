@@ -20,7 +20,9 @@ int check(const ScenarioArguments& arguments) {
   if (diagnostics.has_errors()) return refuse(diagnostics);
   // The stages before the simulation find every mistake.
   const auto stages = study::prepare(arguments.path, default_data_roots(), settings, diagnostics);
-  if (!stages) return refuse(diagnostics);
+  if (!stages || !may_write(arguments.output, {stages->scenario.model.path}, diagnostics)) {
+    return refuse(diagnostics);
+  }
   if (stages->scenario.expect.empty()) {
     print_diagnostics(diagnostics);
     write_result(fmt::format("{}: valid; it expects nothing\n", arguments.path), arguments.output);

@@ -23,7 +23,9 @@ int print(const Options& options) {
   if (diagnostics.has_errors()) return refuse(diagnostics);
   const auto stages =
       study::prepare(options.scenario.path, default_data_roots(), settings, diagnostics);
-  if (!stages) return refuse(diagnostics);
+  if (!stages || !may_write(options.scenario.output, {stages->scenario.model.path}, diagnostics)) {
+    return refuse(diagnostics);
+  }
   print_diagnostics(diagnostics);
   write_result(plan::to_text(stages->plan, options.full), options.scenario.output);
   return 0;

@@ -24,7 +24,9 @@ int print(const Options& options) {
   if (diagnostics.has_errors()) return refuse(diagnostics);
   const auto stages =
       study::prepare(options.scenario.path, default_data_roots(), settings, diagnostics);
-  if (!stages) return refuse(diagnostics);
+  if (!stages || !may_write(options.scenario.output, {stages->scenario.model.path}, diagnostics)) {
+    return refuse(diagnostics);
+  }
   const program::Workload& workload = stages->lowered.workload;
   if (options.rank >= workload.program_of.size()) {
     diagnostics.error({}, fmt::format("--rank {}: the job has ranks 0 to {}", options.rank,

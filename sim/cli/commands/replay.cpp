@@ -1,7 +1,7 @@
 // rehearse replay FILE [--set OPTIONS] [--capacity SIZE] [--json]
-#include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -9,6 +9,7 @@
 #include "sim/base/diagnostics.h"
 #include "sim/base/units_text.h"
 #include "sim/cli/command.h"
+#include "sim/cli/output.h"
 #include "sim/study/replay.h"
 #include "sim/timeline/read_allocator_log.h"
 
@@ -17,8 +18,7 @@ namespace {
 
 struct Options {
   std::string file;
-  std::string set;
-  std::string capacity;
+  std::vector<std::string> set, capacity;  // one value where the option is given
   bool json = false;
 };
 
@@ -63,32 +63,30 @@ nlohmann::ordered_json to_json(const study::ReplayResult& result) {
   return json;
 }
 
-int fail(const Diagnostics& diagnostics) {
-  std::fputs(render(diagnostics).c_str(), stderr);
-  return 2;
-}
-
 int run(const Options& options) {
   Diagnostics diagnostics;
   study::ReplayOptions replay;
-  if (!options.set.empty()) replay.set = Named{options.set, place_of("--set", options.set)};
+  if (!options.set.empty()) {
+    replay.set = Named{options.set.front(), place_of("--set", options.set.front())};
+    if (options.set.front().empty()) diagnostics.error(replay.set->at, "no option given");
+  }
   if (!options.capacity.empty()) {
-    replay.capacity = parse_bytes(options.capacity);
+    replay.capacity = parse_bytes(options.capacity.front());
     if (!replay.capacity || replay.capacity->count <= 0) {
-      diagnostics.error(place_of("--capacity", options.capacity),
+      diagnostics.error(place_of("--capacity", options.capacity.front()),
                         "a size with its unit expected, for example 40GiB");
     }
   }
   const auto log = read_allocator_log(options.file, diagnostics);
-  if (!log || diagnostics.has_errors()) return fail(diagnostics);
+  if (!log || diagnostics.has_errors()) return refuse(diagnostics);
   const auto result = study::replay(*log, replay, diagnostics);
-  if (!result) return fail(diagnostics);
+  if (!result) return refuse(diagnostics);
   if (options.json) {
     const std::string text =
         to_json(*result).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-    std::printf("%s\n", text.c_str());
+    write_result(text + "\n");
   } else {
-    std::fputs(study::to_text(*result).c_str(), stdout);
+    write_result(study::to_text(*result));
   }
   return result->what_if ? (result->ooms == 0 ? 0 : 1) : (result->differences == 0 ? 0 : 1);
 }
@@ -99,9 +97,11 @@ std::function<int()> add(CLI::App& app) {
       ->required();
   app.add_option("--set", options->set,
                  "what if: allocator options on top of the recorded ones, for example "
-                 "expandable_segments:True,max_split_size_mb=64");
+                 "expandable_segments:True,max_split_size_mb=64")
+      ->expected(1);
   app.add_option("--capacity", options->capacity,
-                 "what if: the memory that the driver can give the process, for example 40GiB");
+                 "what if: the memory that the driver can give the process, for example 40GiB")
+      ->expected(1);
   app.add_flag("--json", options->json, "one JSON object on stdout");
   return [options] { return run(*options); };
 }

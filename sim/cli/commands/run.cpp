@@ -24,11 +24,12 @@ int run(const Options& options) {
   Diagnostics diagnostics;
   const std::vector<Override> settings = overrides(options.scenario, diagnostics);
   if (diagnostics.has_errors()) return refuse(diagnostics);
-  engine::SimulateOptions recorded;
-  recorded.record_slices = true;  // exposed communication is found in them
   const auto result =
-      study::run(options.scenario.path, default_data_roots(), settings, recorded, diagnostics);
-  if (!result) return refuse(diagnostics);
+      study::run(options.scenario.path, default_data_roots(), settings, {}, diagnostics);
+  if (!result ||
+      !may_write(options.scenario.output, {result->stages.scenario.model.path}, diagnostics)) {
+    return refuse(diagnostics);
+  }
   print_diagnostics(diagnostics);
 
   const report::Writer* writer =

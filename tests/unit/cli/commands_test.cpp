@@ -1,4 +1,5 @@
 // The program from outside: exit codes, streams and files.
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,6 +91,7 @@ TEST_CASE("trouble: exit 2, words on stderr, nothing on stdout", "[cli]") {
       "rehearse run " + kFits + " --set job.micro_batch_size=four",
       "rehearse program " + kFits + " --rank 99",
       "rehearse list things",
+      "rehearse replay tests/data/allocator/short/default.jsonl --capacity ''",
       "rehearse run " + kFits + " -o /no/such/folder/report.txt",
       "rehearse check " + kFits + " --set expect.verdct=fits"};
   for (const std::string& line : lines) {
@@ -124,6 +126,61 @@ TEST_CASE("-o writes a whole file and leaves stdout empty", "[cli]") {
   CHECK(outcome.out.empty());
   CHECK(nlohmann::json::parse(testing::read_text(file))["schema"] == "rehearse.report/1");
   CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("-o follows a link and keeps the mode of the file behind it", "[cli]") {
+  const Scratch scratch;
+  const std::string file = scratch.file("report.json"), link = scratch.file("latest");
+  std::ofstream(file) << "old";
+  fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("report.json", link);
+  CHECK(shell("rehearse run --json -o '" + link + "' " + kFits).code == 0);
+  CHECK(fs::is_symlink(link));
+  CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+  CHECK(nlohmann::json::parse(testing::read_text(file))["schema"] == "rehearse.report/1");
+}
+
+TEST_CASE("-o writes into a pipe and leaves it there", "[cli]") {
+  const Scratch scratch;
+  const std::string pipe = scratch.file("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const Outcome outcome = shell("cat '" + pipe + "' & rehearse run --json -o '" + pipe + "' " +
+                                kFits + "; code=$?; wait; exit $code");
+  CHECK(outcome.code == 0);
+  CHECK(nlohmann::json::parse(outcome.out)["schema"] == "rehearse.report/1");
+  CHECK(fs::is_fifo(pipe));
+}
+
+TEST_CASE("-o never overwrites an input", "[cli]") {
+  const Scratch scratch;
+  const std::string copy = scratch.file("scenario.yaml");
+  const std::string model = fs::absolute(SIM_SOURCE_DIR "/tests/golden/models/tiny-llama").string();
+  std::string text = testing::read_text(SIM_SOURCE_DIR "/" + kFits);
+  text.replace(text.find("../models/tiny-llama"), 20, scratch.file("model"));
+  std::ofstream(copy) << text;
+  fs::copy(model, scratch.file("model"));
+  for (const std::string& input : {copy, scratch.file("model/config.json")}) {
+    const std::string before = testing::read_text(input);
+    for (const std::string verb : {"run", "check", "plan", "program"}) {
+      const Outcome outcome = shell("rehearse " + verb + " '" + copy + "' -o '" + input + "'");
+      CHECK(outcome.code == 2);
+      CHECK(has(outcome.err, "would overwrite an input"));
+    }
+    CHECK(testing::read_text(input) == before);
+  }
+}
+
+TEST_CASE("an input that is no regular file is refused, not waited for", "[cli]") {
+  const Scratch scratch;
+  const std::string pipe = scratch.file("pipe.jsonl");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string line :
+       {"check '" + pipe + "'", "replay '" + pipe + "'", std::string("check -")}) {
+    const Outcome outcome = shell("rehearse " + line);
+    INFO(line << "\n" << outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(has(outcome.err, "cannot"));
+  }
 }
 
 TEST_CASE("check: 0 as expected, 1 where an expectation is missed", "[cli]") {
