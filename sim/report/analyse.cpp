@@ -168,6 +168,7 @@ Report analyse(const Subject& subject, const Timeline& timeline) {
     report.warnings.insert(report.warnings.end(), record.warnings.begin(), record.warnings.end());
   }
   for (const HostRecord& host : timeline.hosts) report.hosts.push_back(summarise_host(host));
+  report.steps = scenario.job.steps.value;
   if (!report.ranks.empty()) {
     report.step = summarise_step(subject, timeline, report.ranks.front().phases);
   }

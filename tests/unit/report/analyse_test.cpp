@@ -157,6 +157,16 @@ TEST_CASE("caught failures are named from the tensors that were never allocated"
   CHECK(report.caught_failures->ranks.size() == 4);
 }
 
+TEST_CASE("what a host held before the request that was too much", "[report]") {
+  HostOutOfMemory oom;
+  oom.capacity = 80_GiB;
+  oom.requested = 1_GiB;
+  oom.used = 80_GiB + 512_MiB;
+  CHECK(held_before(oom) == 79_GiB + 512_MiB);
+  oom.used = 79_GiB;
+  CHECK(held_before(oom) == 79_GiB);
+}
+
 TEST_CASE("the host's ledger adds up its processes", "[report]") {
   const Report report = samples::out_of_host_memory().report();
   REQUIRE(report.host_ledger);
