@@ -1,11 +1,13 @@
 // rehearse check SCENARIO: is the scenario valid, and does it do what it expects of itself?
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "sim/cli/command.h"
 #include "sim/cli/output.h"
+#include "sim/cli/progress.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/report/verdict_text.h"
 #include "sim/study/check.h"
@@ -25,6 +27,12 @@ int validate(const ScenarioArguments& arguments, const std::vector<Override>& se
   return 0;
 }
 
+std::optional<study::Run> simulate(const std::string& path, const std::vector<Override>& settings,
+                                   Diagnostics& diagnostics) {
+  const Progress progress("simulating");
+  return study::run(path, default_data_roots(), settings, {}, diagnostics);
+}
+
 int check(const ScenarioArguments& arguments) {
   Diagnostics diagnostics;
   const std::vector<Override> settings = overrides(arguments, diagnostics);
@@ -38,7 +46,7 @@ int check(const ScenarioArguments& arguments) {
     return validate(arguments, settings, again);
   }
   Diagnostics whole;
-  const auto result = study::run(arguments.path, default_data_roots(), settings, {}, whole);
+  const auto result = simulate(arguments.path, settings, whole);
   if (!result) return refuse(whole);
   const auto lines = study::check_expectations(scenario->expect, result->report, whole);
   if (whole.has_errors()) return refuse(whole);
@@ -58,6 +66,7 @@ std::function<int()> add(CLI::App& app) {
 
 }  // namespace
 
-const Command kCheck{"check", "validate a scenario and compare it with what it expects", add};
+const Command kCheck{"check", "validate a scenario and compare it with what it expects",
+                     "0 it is valid and does what it expects, 1 it does not do that", add};
 
 }  // namespace sim::cli

@@ -143,6 +143,6 @@ std::function<int()> add(CLI::App& app) {
 
 }  // namespace
 
-const Command kList{"list", "list models, hardware, architectures, commands, ...", add};
+const Command kList{"list", "list models, hardware, architectures, commands, ...", kPrinted, add};
 
 }  // namespace sim::cli

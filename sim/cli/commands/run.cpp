@@ -1,11 +1,13 @@
 // rehearse run SCENARIO: the whole way, and the report.
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 
 #include "sim/cli/command.h"
 #include "sim/cli/output.h"
+#include "sim/cli/progress.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/report/writers/writer.h"
 #include "sim/study/run.h"
@@ -20,12 +22,17 @@ struct Options {
   std::string colour = "auto";
 };
 
+std::optional<study::Run> simulate(const std::string& path, const std::vector<Override>& settings,
+                                   Diagnostics& diagnostics) {
+  const Progress progress("simulating");
+  return study::run(path, default_data_roots(), settings, {}, diagnostics);
+}
+
 int run(const Options& options) {
   Diagnostics diagnostics;
   const std::vector<Override> settings = overrides(options.scenario, diagnostics);
   if (diagnostics.has_errors()) return refuse(diagnostics);
-  const auto result =
-      study::run(options.scenario.path, default_data_roots(), settings, {}, diagnostics);
+  const auto result = simulate(options.scenario.path, settings, diagnostics);
   if (!result ||
       !may_write(options.scenario.output, {result->stages.scenario.model.path}, diagnostics)) {
     return refuse(diagnostics);
@@ -53,6 +60,7 @@ std::function<int()> add(CLI::App& app) {
 
 }  // namespace
 
-const Command kRun{"run", "simulate a scenario and report whether it fits, and why", add};
+const Command kRun{"run", "simulate a scenario and report whether it fits, and why",
+                   "0 the job fits, 1 it does not", add};
 
 }  // namespace sim::cli
