@@ -32,7 +32,7 @@ Examples:
 )";
 
 constexpr const char* kExitCodes =
-    R"(Exit codes: 0 the answer is yes (the job fits), 1 it is no, 2 the input is wrong.
+    R"(Exit codes: 0 yes (the job fits), 1 no, 2 the input is wrong.
 'rehearse VERB --help' explains one command.)";
 
 // People who come from training scripts type underscores: --fsdp_config means --fsdp-config.
