@@ -76,6 +76,12 @@ TEST_CASE("run --json writes one object and nothing else", "[cli]") {
   CHECK(nlohmann::json::parse(outcome.out)["verdict"]["kind"] == "crashed");
   CHECK(shell("rehearse run --format json " + kCrash).out == outcome.out);
   CHECK(shell("rehearse run --json " + kCrash).out == outcome.out);
+  const auto exposed = [](const std::string& options) {
+    return nlohmann::json::parse(shell("rehearse run --json " + options + kFits).out)["step"].at(
+        "exposed_communication_seconds");
+  };
+  CHECK(exposed("").is_null());
+  CHECK(exposed("--slices ").is_number());
 }
 
 TEST_CASE("trouble: exit 2, words on stderr, nothing on stdout", "[cli]") {
