@@ -161,8 +161,11 @@ std::string to_text(ByteRate r) {
 }
 
 std::string to_text(Duration d) {
+  constexpr std::int64_t kMinute = 60'000'000'000'000;  // in picoseconds
   const double seconds = to_seconds(d);
   const double size = std::abs(seconds);
+  if (d.count() == 0) return "0.0 s";
+  if (d.count() % kMinute == 0) return fmt::format("{} min", d.count() / kMinute);
   if (size >= 1) return fmt::format("{:.3f} s", seconds);
   if (size >= 1e-3) return fmt::format("{:.1f} ms", seconds * 1e3);
   if (size >= 1e-6) return fmt::format("{:.1f} us", seconds * 1e6);

@@ -7,7 +7,7 @@
 
 #include "sim/base/catalog.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): theirs
 class App;
 }
 
@@ -16,11 +16,15 @@ namespace sim::cli {
 struct Command {
   std::string_view name;
   std::string_view description;
+  std::string_view exit_codes;  // what 0 and 1 say: "0 the job fits, 1 it does not"
   std::function<int()> (*add)(CLI::App& app);
 };
 
+inline constexpr std::string_view kPrinted =
+    "0 it is printed";  // of a command with no other answer
+
 // Each command defines itself in commands/<name>.cpp; commands/catalog.cpp lists them.
-extern const Command kRun, kCheck, kPlan, kProgram, kReplay, kList;
+extern const Command kRun, kCheck, kPlan, kProgram, kTimeline, kReplay, kList;
 const Catalog<Command>& command_catalog();
 
 }  // namespace sim::cli

@@ -32,7 +32,7 @@ Examples:
 )";
 
 constexpr const char* kExitCodes =
-    R"(Exit codes: 0 the job fits, 1 it does not, 2 the input is wrong.
+    R"(Exit codes: 0 yes (the job fits), 1 no, 2 the input is wrong.
 'rehearse VERB --help' explains one command.)";
 
 // People who come from training scripts type underscores: --fsdp_config means --fsdp-config.
@@ -104,6 +104,8 @@ int run(int argc, char** argv) {
     CLI::App* verb = app.add_subcommand(std::string(command->name),
                                         beside_names(std::string(command->description)));
     verb->callback([&chosen, action = command->add(*verb)] { chosen = action; });
+    verb->footer(wrap(fmt::format("Exit codes: {}, 2 the input is wrong.", command->exit_codes),
+                      kHelpColumns));
     lay_out(*verb);
   }
   lay_out(app);

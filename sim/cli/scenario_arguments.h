@@ -7,7 +7,7 @@
 #include "sim/base/diagnostics.h"
 #include "sim/scenario/scenario.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): theirs
 class App;
 }
 

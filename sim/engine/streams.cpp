@@ -11,7 +11,7 @@ Mark Streams::record(StreamRole role) {
   if (stream.queue.empty()) return {stream.free, {}};
   const TicketId ticket{static_cast<std::uint32_t>(tickets_.size())};
   tickets_.push_back(kUnknown);
-  stream.queue.push_back({Item::record, {}, ticket.value, {}, {}, {}});
+  stream.queue.push_back({Item::event_record, {}, ticket.value, {}, {}, {}});
   return {{}, ticket};
 }
 
@@ -22,7 +22,7 @@ void Streams::wait(StreamRole role, const Mark& mark) {
     return;
   }
   const bool later = !known(mark);
-  stream.queue.push_back({Item::wait,
+  stream.queue.push_back({Item::event_wait,
                           {},
                           later ? mark.ticket.value : TicketId::kNone,
                           later ? Instant{} : when(mark),
@@ -111,9 +111,9 @@ bool Streams::drain(Stream& stream, StreamRole role) {
     if (item.kind == Item::work) {
       time(stream, role, item.at, item.duration, item.label);
       if (item.ended.valid()) tickets_[item.ended.value] = stream.free;
-    } else if (item.kind == Item::record) {
+    } else if (item.kind == Item::event_record) {
       tickets_[item.id] = stream.free;
-    } else if (item.kind == Item::wait) {
+    } else if (item.kind == Item::event_wait) {
       const Mark mark{item.at, TicketId{item.id}};
       if (!known(mark)) break;
       stream.free = std::max(stream.free, when(mark));

@@ -104,7 +104,7 @@ class Streams {
   static constexpr Instant kUnknown = Instant::max();
 
   struct Item {
-    enum Kind : std::uint8_t { work, wait, record, collective };
+    enum Kind : std::uint8_t { work, event_wait, event_record, collective };
     Kind kind;
     Label label;
     std::uint32_t id;  // ticket or call

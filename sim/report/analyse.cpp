@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -57,6 +59,33 @@ std::vector<PhaseSummary> summarise_phases(const RankRecord& record) {
     merge(phase_named(phases, phase.name, phase.begin), phase);
   }
   return phases;
+}
+
+// The warnings of all rank classes in time order, as far as it is recorded: by the begin of their
+// phase. Ranks that warn in one phase walk the same modules, so their n-th warnings belong
+// together.
+std::vector<WarningRecord> warnings_in_order(const Timeline& timeline) {
+  struct Place {
+    Instant phase;
+    std::size_t number = 0;  // within the phase
+    const WarningRecord* warning = nullptr;
+  };
+  std::vector<Place> places;
+  for (const RankRecord& record : timeline.ranks) {
+    std::map<std::string, std::size_t> numbers;
+    for (const WarningRecord& warning : record.warnings) {
+      const auto phase = std::find_if(record.phases.begin(), record.phases.end(),
+                                      [&](const auto& p) { return p.name == warning.phase; });
+      const Instant begin = phase == record.phases.end() ? record.finished : phase->begin;
+      places.push_back({begin, numbers[warning.phase]++, &warning});
+    }
+  }
+  std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    return std::pair(a.phase, a.number) < std::pair(b.phase, b.number);
+  });
+  std::vector<WarningRecord> warnings;
+  for (const Place& place : places) warnings.push_back(*place.warning);
+  return warnings;
 }
 
 // A phase that comes back (micro-batches) is one line: its highest peaks, its first begin.
@@ -165,9 +194,10 @@ Report analyse(const Subject& subject, const Timeline& timeline) {
   report.processes = timeline.processes;
   for (const RankRecord& record : timeline.ranks) {
     report.ranks.push_back({record.ranks, summarise_phases(record), record.total, record.external});
-    report.warnings.insert(report.warnings.end(), record.warnings.begin(), record.warnings.end());
   }
+  report.warnings = warnings_in_order(timeline);
   for (const HostRecord& host : timeline.hosts) report.hosts.push_back(summarise_host(host));
+  report.steps = scenario.job.steps.value;
   if (!report.ranks.empty()) {
     report.step = summarise_step(subject, timeline, report.ranks.front().phases);
   }

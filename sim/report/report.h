@@ -94,6 +94,7 @@ struct Report {
   std::vector<ProcessExit> processes;
   std::vector<RankSummary> ranks;
   std::vector<HostRecord> hosts;
+  std::int64_t steps = 0;           // optimizer steps that the job was to run
   std::optional<StepSummary> step;  // absent where no steady step was reached
   std::vector<WarningRecord> warnings;
   std::optional<CaughtFailures> caught_failures;

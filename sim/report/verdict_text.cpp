@@ -12,18 +12,12 @@ namespace sim::report {
 
 namespace {
 
-using namespace sim::literals;
-
 template <class... Visitors>
 struct Overloaded : Visitors... {
   using Visitors::operator()...;
 };
 template <class... Visitors>
 Overloaded(Visitors...) -> Overloaded<Visitors...>;
-
-std::string ranks_text(const std::vector<RankId>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks);
-}
 
 // "rank 2 (GPU 5)", with the host where there are several.
 std::string rank_with_place(const Report& report, RankId rank) {
@@ -57,19 +51,11 @@ std::string at_scope(const std::string& scope) {
   return scope.empty() ? "" : fmt::format(" at `{}`", scope);
 }
 
-// "30 min" where minutes are whole, as time-outs are written.
-std::string timeout_text(Duration timeout) {
-  const std::int64_t minutes = timeout / 60_s;
-  return minutes > 0 && timeout == 60_s * minutes ? fmt::format("{} min", minutes)
-                                                  : to_text(timeout);
-}
-
 // The highest peak of the run, and all ranks that reach it.
 struct HighestPeak {
   const RankSummary* rank = nullptr;
   const PhaseSummary* phase = nullptr;
   std::vector<RankId> ranks;
-  Bytes device_used;
   std::int64_t retries = 0;  // of one rank
 };
 
@@ -78,7 +64,6 @@ HighestPeak highest_peak(const Report& report) {
   for (const RankSummary& rank : report.ranks) {
     std::int64_t retries = 0;
     for (const PhaseSummary& phase : rank.phases) {
-      highest.device_used = std::max(highest.device_used, phase.peak_device_used);
       retries += phase.alloc_retries;
       if (highest.phase != nullptr && phase.peak_allocated <= highest.phase->peak_allocated) {
         continue;
@@ -101,12 +86,13 @@ HighestPeak highest_peak(const Report& report) {
 std::string fits_sentence(const Report& report) {
   const HighestPeak peak = highest_peak(report);
   if (peak.phase == nullptr) return "Fits.";
-  const Bytes left = peak.rank->total - peak.rank->external - peak.phase->peak_allocated;
+  const Bytes cached = peak.phase->peak_reserved - peak.phase->peak_allocated;
   std::string text = fmt::format(
-      "Fits: at most {} allocated, in {} on {}, which leaves {} of the card's {} ({} lie outside "
-      "the allocator). With cached blocks the card's use peaks at {}",
-      to_text(peak.phase->peak_allocated), peak.phase->name, ranks_text(peak.ranks), to_text(left),
-      to_text(peak.rank->total), to_text(peak.rank->external), to_text(peak.device_used));
+      "Fits: at most {} allocated, in {} on {}. Of the card's {}, {} then are free; {} more are "
+      "cached by the allocator, and {} lie outside it",
+      to_text(peak.phase->peak_allocated), peak.phase->name, ranks_text(peak.ranks),
+      to_text(peak.rank->total), to_text(peak.rank->total - peak.phase->peak_device_used),
+      to_text(cached), to_text(peak.rank->external));
   text += peak.retries == 0 ? "."
                             : fmt::format("; the cache had to be emptied {} time{}.", peak.retries,
                                           peak.retries == 1 ? "" : "s");
@@ -144,7 +130,7 @@ std::string host_oom_sentence(const Report& report, const HostOutOfMemory& oom) 
   return fmt::format(
       "Out of host memory in {}: the {} process{} of host {} hold {} of {} when rank {} asks for "
       "{} more{}; the kernel kills rank {} (SIGKILL){}.",
-      oom.phase, processes, processes == 1 ? "" : "es", oom.host.value, to_text(oom.used),
+      oom.phase, processes, processes == 1 ? "" : "es", oom.host.value, to_text(held_before(oom)),
       to_text(oom.capacity), oom.rank.value, to_text(oom.requested), at_scope(oom.scope),
       oom.rank.value, others);
 }
@@ -158,7 +144,7 @@ std::string hang_sentence(const Hang& hang) {
                      hang.phase, ranks_text(hang.waiting), hang.waiting.size() == 1 ? "s" : "",
                      to_text(hang.collective),
                      hang.scope.empty() ? "" : fmt::format(" of `{}`", hang.scope),
-                     ranks_text(hang.missing), doing, timeout_text(hang.watchdog));
+                     ranks_text(hang.missing), doing, to_text(hang.watchdog));
 }
 
 std::string crash_sentence(const Report& report, const Crashed& crash) {
@@ -185,6 +171,11 @@ std::string crash_sentence(const Report& report, const Crashed& crash) {
 
 }  // namespace
 
+Bytes held_before(const HostOutOfMemory& oom) {
+  const Bytes held = oom.used > oom.capacity ? oom.used - oom.requested : oom.used;
+  return std::min(held, oom.capacity);
+}
+
 std::string_view kind_of(const Verdict& verdict) {
   return std::visit(
       Overloaded{[](const Fits&) { return "fits"; },
@@ -192,6 +183,15 @@ std::string_view kind_of(const Verdict& verdict) {
                  [](const HostOutOfMemory&) { return "host_out_of_memory"; },
                  [](const Hang&) { return "hang"; }, [](const Crashed&) { return "crashed"; }},
       verdict);
+}
+
+std::vector<std::string> verdict_kinds() {
+  std::vector<std::string> kinds;
+  for (const Verdict& verdict : {Verdict(Fits{}), Verdict(CudaOutOfMemory{}),
+                                 Verdict(HostOutOfMemory{}), Verdict(Hang{}), Verdict(Crashed{})}) {
+    kinds.emplace_back(kind_of(verdict));
+  }
+  return kinds;
 }
 
 std::string_view phase_of(const Verdict& verdict) {
@@ -238,6 +238,10 @@ std::string ranges(const std::vector<RankId>& ranks) {
   std::vector<std::uint32_t> numbers;
   for (const RankId rank : ranks) numbers.push_back(rank.value);
   return ranges(numbers);
+}
+
+std::string ranks_text(const std::vector<RankId>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + ranges(ranks);
 }
 
 std::int64_t layer_of(std::string_view scope) {

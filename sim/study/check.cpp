@@ -49,7 +49,8 @@ Failure find_failure(const Report& report, std::string_view tensor) {
             oom->reserved, oom->free,      oom->total};
   }
   if (const auto* oom = std::get_if<HostOutOfMemory>(&report.verdict)) {
-    return {oom->scope, oom->requested, {}, {}, {}, oom->capacity - oom->used, oom->capacity};
+    const Bytes free = oom->capacity - report::held_before(*oom);
+    return {oom->scope, oom->requested, {}, {}, {}, free, oom->capacity};
   }
   for (auto it = report.warnings.rbegin(); it != report.warnings.rend(); ++it) {
     if (it->tried.count > 0 && (tensor.empty() || names(it->scope, tensor))) {
@@ -100,6 +101,31 @@ void check_text(Checker& checker, const Expectation& expectation, std::string_vi
   const std::string& expected = expectation.value.text;
   add(checker, expectation.key, expected, found.empty() ? "nothing" : std::string(found),
       matches(found, expected));
+}
+
+// A word of a closed set. `is` says whether `expected` is one of them.
+template <class Is>
+bool require_word(Checker& checker, const Expectation& expectation, std::string_view kind,
+                  const std::vector<std::string>& words, Is is) {
+  if (!require_scalar(checker, expectation)) return false;
+  const std::string& expected = expectation.value.text;
+  for (const std::string& word : words) {
+    if (is(expected, word)) return true;
+  }
+  report_unknown_name(kind, {expected, expectation.value.at}, words, checker.diagnostics);
+  return false;
+}
+
+// The phases of a job's life. A trainer may add sub-phases.
+bool require_phase(Checker& checker, const Expectation& expectation) {
+  const std::vector<std::string> words = {
+      "init",           "load",          "prepare",        "wrap",
+      "optimizer_init", "step0.forward", "step0.backward", "step0.optimizer",
+      "step",           "evaluate",      "save",           "resume"};
+  return require_word(checker, expectation, "phase", words,
+                      [](std::string_view phase, std::string_view word) {
+                        return phase == "step0" || report::is_in(phase, word);
+                      });
 }
 
 // A list of whole numbers, in any order.
@@ -268,10 +294,12 @@ struct Key {
 constexpr Key kKeys[] = {
     {"verdict",
      [](Checker& c, const Expectation& e) {
+       if (!require_word(c, e, "verdict", report::verdict_kinds(), std::equal_to<>())) return;
        check_text(c, e, report::kind_of(c.report.verdict), std::equal_to<std::string_view>());
      }},
     {"phase",
      [](Checker& c, const Expectation& e) {
+       if (!require_phase(c, e)) return;
        check_text(c, e, report::phase_of(c.report.verdict), report::is_in);
      }},
     {"scope",

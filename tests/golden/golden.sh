@@ -26,6 +26,7 @@ stage() {
 
 stage plan.txt 0 plan scenario.yaml
 stage program.txt 0 program scenario.yaml --rank 0
+stage timeline.txt 0 timeline scenario.yaml
 stage report.json 01 run scenario.yaml --json
 ((moved == 0)) || echo "If that is right, accept it with tools/accept and review the diff."
 exit $moved

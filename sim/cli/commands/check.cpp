@@ -1,11 +1,13 @@
 // rehearse check SCENARIO: is the scenario valid, and does it do what it expects of itself?
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "sim/cli/command.h"
 #include "sim/cli/output.h"
+#include "sim/cli/progress.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/report/verdict_text.h"
 #include "sim/study/check.h"
@@ -13,6 +15,12 @@
 
 namespace sim::cli {
 namespace {
+
+std::optional<study::Run> simulate(const std::string& path, const std::vector<Override>& settings,
+                                   Diagnostics& diagnostics) {
+  const Progress progress("simulating");
+  return study::run(path, default_data_roots(), settings, {}, diagnostics);
+}
 
 int check(const ScenarioArguments& arguments) {
   Diagnostics diagnostics;
@@ -29,7 +37,7 @@ int check(const ScenarioArguments& arguments) {
     return 0;
   }
   Diagnostics whole;
-  const auto result = study::run(arguments.path, default_data_roots(), settings, {}, whole);
+  const auto result = simulate(arguments.path, settings, whole);
   if (!result) return refuse(whole);
   const auto lines = study::check_expectations(stages->scenario.expect, result->report, whole);
   if (whole.has_errors()) return refuse(whole);
@@ -49,6 +57,7 @@ std::function<int()> add(CLI::App& app) {
 
 }  // namespace
 
-const Command kCheck{"check", "validate a scenario and compare it with what it expects", add};
+const Command kCheck{"check", "validate a scenario and compare it with what it expects",
+                     "0 it is valid and does what it expects, 1 it does not do that", add};
 
 }  // namespace sim::cli

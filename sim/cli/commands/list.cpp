@@ -40,6 +40,7 @@ std::vector<Item> items(const Catalog<Entry>& catalog) {
 
 std::vector<Item> items(const std::vector<std::string>& names) {
   std::vector<Item> all;
+  all.reserve(names.size());
   for (const std::string& name : names) all.push_back({name, ""});
   return all;
 }
@@ -151,6 +152,6 @@ std::function<int()> add(CLI::App& app) {
 
 }  // namespace
 
-const Command kList{"list", "list models, hardware, architectures, commands, ...", add};
+const Command kList{"list", "list models, hardware, architectures, commands, ...", kPrinted, add};
 
 }  // namespace sim::cli

@@ -40,6 +40,6 @@ std::function<int()> add(CLI::App& app) {
 
 }  // namespace
 
-const Command kPlan{"plan", "print the layer graph: operators, tensors, blocks", add};
+const Command kPlan{"plan", "print the layer graph: operators, tensors, blocks", kPrinted, add};
 
 }  // namespace sim::cli

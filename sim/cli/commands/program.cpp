@@ -48,6 +48,6 @@ std::function<int()> add(CLI::App& app) {
 
 }  // namespace
 
-const Command kProgram{"program", "print what one rank issues, in host order", add};
+const Command kProgram{"program", "print what one rank issues, in host order", kPrinted, add};
 
 }  // namespace sim::cli

@@ -111,6 +111,7 @@ std::function<int()> add(CLI::App& app) {
 const Command kReplay{"replay",
                       "replay a recorded PyTorch allocator log through the emulator, exactly or "
                       "under other settings",
+                      "0 all agrees with the recording (a what-if: the run fits), 1 it does not",
                       add};
 
 }  // namespace sim::cli

@@ -1,11 +1,13 @@
 // rehearse run SCENARIO: the whole way, and the report.
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 
 #include "sim/cli/command.h"
 #include "sim/cli/output.h"
+#include "sim/cli/progress.h"
 #include "sim/cli/scenario_arguments.h"
 #include "sim/report/writers/writer.h"
 #include "sim/study/run.h"
@@ -17,15 +19,23 @@ struct Options {
   ScenarioArguments scenario;
   std::string format = "text";
   bool json = false;
+  bool slices = false;
   std::string colour = "auto";
 };
+
+std::optional<study::Run> simulate(const Options& options, const std::vector<Override>& settings,
+                                   Diagnostics& diagnostics) {
+  engine::SimulateOptions recorded;
+  recorded.record_slices = options.slices;
+  const Progress progress("simulating");
+  return study::run(options.scenario.path, default_data_roots(), settings, recorded, diagnostics);
+}
 
 int run(const Options& options) {
   Diagnostics diagnostics;
   const std::vector<Override> settings = overrides(options.scenario, diagnostics);
   if (diagnostics.has_errors()) return refuse(diagnostics);
-  const auto result =
-      study::run(options.scenario.path, default_data_roots(), settings, {}, diagnostics);
+  const auto result = simulate(options, settings, diagnostics);
   if (!result ||
       !may_write(options.scenario.output, {result->stages.scenario.model.path}, diagnostics)) {
     return refuse(diagnostics);
@@ -46,6 +56,9 @@ std::function<int()> add(CLI::App& app) {
   app.add_flag("--json", options->json, "the same as --format json");
   app.add_option("--format", options->format, "form of the report")
       ->check(CLI::IsMember(report::writer_catalog().names()));
+  app.add_flag(
+      "--slices", options->slices,
+      "record every kernel and copy, which tells how much communication is exposed (slower)");
   app.add_option("--color", options->colour, "colours: auto, always, never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   return [options] { return run(*options); };
@@ -53,6 +66,7 @@ std::function<int()> add(CLI::App& app) {
 
 }  // namespace
 
-const Command kRun{"run", "simulate a scenario and report whether it fits, and why", add};
+const Command kRun{"run", "simulate a scenario and report whether it fits, and why",
+                   "0 the job fits, 1 it does not", add};
 
 }  // namespace sim::cli

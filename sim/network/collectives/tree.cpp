@@ -19,7 +19,7 @@ constexpr double kNetworkHopOverRing = 5.0 / 2.7;
 
 Duration time(const CollectiveRequest& request, const Topology& topology) {
   const GroupShape shape = shape_of(request, topology);
-  const int levels = std::bit_width(static_cast<unsigned>(shape.hosts - 1));
+  const auto levels = static_cast<int>(std::bit_width(static_cast<unsigned>(shape.hosts - 1)));
   const Duration hop = from_seconds(to_seconds(shape.between_hop) * kNetworkHopOverRing);
   const Duration latency = shape.inside_hop * (shape.members_per_host - 1) + hop * levels;
   Duration moving{};

@@ -48,7 +48,7 @@ void fill(Json& json, const Report& report, const HostOutOfMemory& oom) {
   json["host"] = oom.host.value;
   json["requested_bytes"] = oom.requested.count;
   json["total_bytes"] = oom.capacity.count;
-  json["free_bytes"] = (oom.capacity - oom.used).count;
+  json["free_bytes"] = (oom.capacity - held_before(oom)).count;
 }
 
 void fill(Json& json, const Report& report, const Crashed& crash) {

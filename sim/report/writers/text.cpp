@@ -45,8 +45,7 @@ std::string headline(const Report& report, bool colour) {
   sentence.pop_back();
   out += paint(sentence, report, colour) + "\n";
   const std::string_view message = message_of(report.verdict);
-  // Literal and unbroken, so that a search for the text finds it.
-  if (!message.empty()) out += fmt::format("\n  {}\n", message);
+  if (!message.empty()) out += fmt::format("\n{}", wrap(message, 2));
   return out;
 }
 
@@ -71,7 +70,7 @@ std::string ledger_by_class(const Ledger& ledger) {
   }
   if (ledger.rounding.count != 0) add("allocator rounding", ledger.rounding);
   add("= allocated", ledger.allocated);
-  add("cached, not allocated", ledger.reserved - ledger.allocated);
+  add("cached for reuse", ledger.reserved - ledger.allocated);
   add("= reserved", ledger.reserved);
   add("outside the allocator", ledger.external);
   add("free", ledger.free);
@@ -80,75 +79,165 @@ std::string ledger_by_class(const Ledger& ledger) {
 }
 
 std::string ledger_by_owner(const Ledger& ledger) {
-  TextTable table({"class", "owner", "what", "count", "GiB", "bytes"},
-                  {false, false, false, true, true, true});
-  Bytes rest;
-  std::int64_t rest_tensors = 0;
-  for (std::size_t i = 0; i < ledger.lines.size(); ++i) {
-    const LedgerLine& line = ledger.lines[i];
-    if (i < kLedgerLines) {
-      table.add({std::string(to_text(line.memory_class)), clip_path(line.owner, 28),
-                 clip(line.what, 20), group_digits(line.tensors), gib(line.bytes),
-                 bytes(line.bytes)});
-    } else {
-      rest += line.bytes;
-      rest_tensors += line.tensors;
-    }
+  constexpr std::size_t kOwner = 28;
+  std::size_t shown = std::min(ledger.lines.size(), kLedgerLines);
+  // What a line is takes the columns that the others leave; two blanks stand between them.
+  std::size_t memory_class = 0, owner = 0;
+  for (std::size_t i = 0; i < shown; ++i) {
+    memory_class = std::max(memory_class, to_text(ledger.lines[i].memory_class).size());
+    owner = std::max(owner, std::min(kOwner, ledger.lines[i].owner.size()));
   }
-  if (rest_tensors > 0) {
-    table.add({"others", fmt::format("{} smaller", ledger.lines.size() - kLedgerLines), "",
-               group_digits(rest_tensors), gib(rest), bytes(rest)});
+  constexpr std::size_t kFigures = 6 + 11;  // "12,345", "1023.99 MiB"
+  const std::size_t what = kColumns - 2 - 4 * 2 - kFigures -
+                           std::max<std::size_t>(memory_class, 6) -
+                           std::max<std::size_t>(owner, 12);
+  TextTable table({"class", "owner", "what", "count", "size"}, {false, false, false, true, true});
+  for (std::size_t i = 0; i < shown; ++i) {
+    const LedgerLine& line = ledger.lines[i];
+    table.add({std::string(to_text(line.memory_class)), clip_path(line.owner, kOwner),
+               clip(line.what, what), group_digits(line.tensors), to_text(line.bytes)});
+  }
+  Bytes rest;
+  std::int64_t tensors = 0;
+  for (std::size_t i = shown; i < ledger.lines.size(); ++i) {
+    rest += ledger.lines[i].bytes;
+    tensors += ledger.lines[i].tensors;
+  }
+  if (tensors > 0) {
+    table.add({"others", fmt::format("{} smaller", ledger.lines.size() - shown), "",
+               group_digits(tensors), to_text(rest)});
   }
   return table.text(2);
 }
 
+// The words of the two tables that are no field words.
+std::string ledger_glossary(const Ledger& ledger) {
+  std::string text;
+  if (ledger.rounding.count != 0) {
+    text += "Allocator rounding: blocks are a little larger than their tensors. ";
+  }
+  if (ledger.reserved > ledger.allocated) {
+    text += "Cached for reuse: the allocator keeps it, no other process can have it. ";
+  }
+  const bool root = std::any_of(ledger.lines.begin(), ledger.lines.end(),
+                                [](const LedgerLine& line) { return line.owner == "(root)"; });
+  if (root) text += "(root): the model as a whole, what no inner module owns. ";
+  if (text.empty()) return "";
+  text.pop_back();
+  return wrap(text, 2);
+}
+
 std::string ledger_text(const Report& report) {
-  if (!report.ledger) return "";
+  // A host can run out before anything is on the card.
+  if (!report.ledger || report.ledger->allocated.count == 0) return "";
   const Ledger& ledger = *report.ledger;
   std::string out = wrap(
       fmt::format("Memory of rank {} {}, in {}:", ledger.rank.value, ledger.moment, ledger.phase),
       0);
   out += ledger_by_class(ledger);
-  if (ledger.lines.empty()) return out;
-  return out + '\n' + ledger_by_owner(ledger);
+  if (!ledger.lines.empty()) out += '\n' + ledger_by_owner(ledger);
+  const std::string glossary = ledger_glossary(ledger);
+  return glossary.empty() ? out : out + '\n' + glossary;
 }
 
+std::vector<std::string> phase_row(const PhaseSummary& phase) {
+  return {phase.name,
+          fmt::format("{:.3f}", to_seconds(phase.end - phase.begin)),
+          gib(phase.peak_allocated),
+          gib(phase.peak_reserved),
+          gib(phase.peak_device_used),
+          gib(phase.host_anonymous),
+          gib(phase.host_pinned),
+          fmt::format("{}", phase.alloc_retries),
+          fmt::format("{}", phase.warnings)};
+}
+
+// Which of the rows `step.1`, `step`, `step.3` is which. The row before the last one of them is one
+// step; the last may cover all that are left.
+std::string steps_note(const Report& report) {
+  const std::vector<PhaseSummary>& phases = report.ranks.front().phases;
+  const PhaseSummary* last = nullptr;
+  std::int64_t first_of_last = 0;
+  bool steady = false;
+  for (const PhaseSummary& phase : phases) {
+    steady = steady || phase.name == "step";
+    if (!phase.name.starts_with("step.") || phase.name.size() > 9) continue;
+    const std::string number = phase.name.substr(5);
+    if (number.find_first_not_of("0123456789") != std::string::npos) continue;
+    last = &phase;
+    first_of_last = std::stoll(number);
+  }
+  if (!steady || last == nullptr) return "";
+  std::string text = "`step` is the steady step that is reported; step.N counts from step0.";
+  const std::int64_t covered = report.steps - first_of_last;
+  if (covered > 1 && phase_of(report.verdict) != last->name) {
+    text += fmt::format(" {} covers {} steps of {} each.", last->name, covered,
+                        to_text((last->end - last->begin) / covered));
+  }
+  return wrap(text, 2);
+}
+
+// A later rank class shows only the rows in which it differs from the first.
 std::string phases_text(const Report& report) {
   std::string out;
+  const std::vector<PhaseSummary>* reference = nullptr;
   for (const RankSummary& rank : report.ranks) {
     if (rank.phases.empty()) continue;
-    out += wrap(fmt::format("Peaks by phase, rank{} {} (GiB):", rank.ranks.size() == 1 ? "" : "s",
-                            ranges(rank.ranks)),
-                0);
     TextTable table({"phase", "seconds", "allocated", "reserved", "device used", "host",
                      "host pinned", "retries", "warnings"},
                     std::vector<bool>{false, true, true, true, true, true, true, true, true});
+    std::size_t rows = 0;
     for (const PhaseSummary& phase : rank.phases) {
-      table.add({phase.name, fmt::format("{:.3f}", to_seconds(phase.end - phase.begin)),
-                 gib(phase.peak_allocated), gib(phase.peak_reserved), gib(phase.peak_device_used),
-                 gib(phase.host_anonymous), gib(phase.host_pinned),
-                 fmt::format("{}", phase.alloc_retries), fmt::format("{}", phase.warnings)});
+      const auto same = [&](const PhaseSummary& other) {
+        return phase_row(other) == phase_row(phase);
+      };
+      if (reference != nullptr && std::any_of(reference->begin(), reference->end(), same)) continue;
+      table.add(phase_row(phase));
+      ++rows;
     }
-    out += table.text(2);
+    if (reference == nullptr) {
+      out += wrap(fmt::format("Peaks by phase, {} (GiB):", ranks_text(rank.ranks)), 0);
+      out += table.text(2);
+      if (const std::string note = steps_note(report); !note.empty()) out += '\n' + note;
+      reference = &rank.phases;
+      continue;
+    }
+    const std::string first = ranks_text(report.ranks.front().ranks);
+    out += '\n' + wrap(fmt::format("Peaks by phase, {}: as {}{}", ranks_text(rank.ranks), first,
+                                   rows == 0 ? "." : ", but for (GiB):"),
+                       0);
+    if (rows > 0) out += table.text(2);
   }
   return out;
+}
+
+// The ranks that `rank` stands for.
+const std::vector<RankId>* class_of(const Report& report, RankId rank) {
+  for (const RankSummary& summary : report.ranks) {
+    if (!summary.ranks.empty() && summary.ranks.front() == rank) return &summary.ranks;
+  }
+  return nullptr;
 }
 
 // The first and the last warning of the first rank that has any; the others are alike.
 std::string warnings_text(const Report& report) {
   if (report.warnings.empty()) return "";
-  std::map<std::uint32_t, std::int64_t> counts;
-  for (const WarningRecord& warning : report.warnings) counts[warning.rank.value] += warning.count;
+  std::map<RankId, std::int64_t> counts;
+  for (const WarningRecord& warning : report.warnings) counts[warning.rank] += warning.count;
   std::vector<std::string> by_rank;
   for (const auto& [rank, count] : counts) {
-    by_rank.push_back(fmt::format("{} on rank {}", group_digits(count), rank));
+    const std::vector<RankId>* alike = class_of(report, rank);
+    const std::vector<RankId> ranks = alike == nullptr ? std::vector<RankId>{rank} : *alike;
+    by_rank.push_back(fmt::format("{} on {}{}", group_digits(count),
+                                  ranks.size() > 1 ? "each of " : "", ranks_text(ranks)));
   }
   const WarningRecord& first = report.warnings.front();
   const auto last = std::find_if(report.warnings.rbegin(), report.warnings.rend(),
                                  [&](const WarningRecord& w) { return w.rank == first.rank; });
   const auto quote = [](std::string_view which, const WarningRecord& warning) {
-    return fmt::format("  {}, rank {} in {}: {}\n", which, warning.rank.value, warning.phase,
-                       warning.text);
+    return wrap(fmt::format("{}, rank {} in {}: {}", which, warning.rank.value, warning.phase,
+                            warning.text),
+                2);
   };
   std::string out = fmt::format("Warnings: {}\n", join(by_rank));
   if (&*last == &first) return out + quote("the only text", first);
@@ -157,8 +246,9 @@ std::string warnings_text(const Report& report) {
 
 std::string hosts_text(const Report& report) {
   if (report.hosts.empty()) return "";
-  TextTable table({"host", "anonymous", "pinned", "file-backed", "capacity", "fullest phase"},
-                  {false, true, true, true, true, false});
+  // Hosts with the same figures share a line, in the order of their first.
+  std::vector<std::pair<std::vector<std::string>, std::vector<std::uint32_t>>> rows;
+  std::map<std::vector<std::string>, std::size_t> row_of;
   for (const HostRecord& host : report.hosts) {
     const HostPhaseRecord* fullest = nullptr;
     for (const HostPhaseRecord& phase : host.phases) {
@@ -167,9 +257,19 @@ std::string hosts_text(const Report& report) {
         fullest = &phase;
       }
     }
-    table.add({fmt::format("{}", host.host.value), gib(host.peak_anonymous), gib(host.peak_pinned),
-               gib(host.peak_file_backed), gib(host.capacity),
-               fullest == nullptr ? "" : fullest->name});
+    const std::vector<std::string> figures = {gib(host.peak_anonymous), gib(host.peak_pinned),
+                                              gib(host.peak_file_backed), gib(host.capacity),
+                                              fullest == nullptr ? "" : fullest->name};
+    const auto [at, fresh] = row_of.emplace(figures, rows.size());
+    if (fresh) rows.push_back({figures, {}});
+    rows[at->second].second.push_back(host.host.value);
+  }
+  TextTable table({"host", "anonymous", "pinned", "file-backed", "capacity", "fullest phase"},
+                  {false, true, true, true, true, false});
+  for (const auto& [figures, hosts] : rows) {
+    std::vector<std::string> row = {clip(ranges(hosts), 36)};
+    row.insert(row.end(), figures.begin(), figures.end());
+    table.add(std::move(row));
   }
   return "Host memory, peaks (GiB):\n" + table.text(2);
 }
@@ -206,13 +306,14 @@ std::string placement_text(const Report& report) {
       alike.push_back(it->first);
       ranks.insert(ranks.end(), it->second.ranks.begin(), it->second.ranks.end());
     }
-    out +=
-        wrap(fmt::format("host{} {}: ranks {} on physical GPUs {}{}", alike.size() == 1 ? "" : "s",
-                         ranges(alike), ranges(ranks), fmt::join(cards.used, " "),
-                         cards.idle.empty()
-                             ? std::string()
-                             : fmt::format("; visible but idle: {}", fmt::join(cards.idle, " "))),
-             2);
+    out += wrap(
+        fmt::format("host{} {}: rank{} {} on physical GPU{} {}{}", alike.size() == 1 ? "" : "s",
+                    ranges(alike), ranks.size() == 1 ? "" : "s", ranges(ranks),
+                    cards.used.size() == 1 ? "" : "s", fmt::join(cards.used, " "),
+                    cards.idle.empty()
+                        ? std::string()
+                        : fmt::format("; visible but idle: {}", fmt::join(cards.idle, " "))),
+        2);
   }
   return out;
 }
@@ -220,14 +321,13 @@ std::string placement_text(const Report& report) {
 std::string processes_text(const Report& report) {
   std::map<std::pair<int, std::string>, std::vector<RankId>> by_exit;
   for (const ProcessExit& exit : report.processes) {
-    if (exit.exit_code != 0) by_exit[{exit.exit_code, exit.signal}].push_back(exit.rank);
+    by_exit[{exit.exit_code, exit.signal}].push_back(exit.rank);
   }
   std::string out = by_exit.empty() ? "" : "Processes:\n";
   for (const auto& [exit, ranks] : by_exit) {
-    out +=
-        wrap(fmt::format("rank{} {}: exit code {}{}", ranks.size() == 1 ? "" : "s", ranges(ranks),
-                         exit.first, exit.second.empty() ? "" : " (" + exit.second + ")"),
-             2);
+    out += wrap(fmt::format("{}: exit code {}{}", ranks_text(ranks), exit.first,
+                            exit.second.empty() ? "" : " (" + exit.second + ")"),
+                2);
   }
   return out;
 }
@@ -249,7 +349,7 @@ std::string step_text(const Report& report) {
   add("bubble", step.bubble);
   line += fmt::format("; {:.0f} tokens/s, {:.1f} model TFLOP/s per GPU", step.tokens_per_second,
                       step.model_tflops_per_gpu);
-  if (step.mfu) line += fmt::format(", MFU {:.1f} %", 100 * *step.mfu);
+  if (step.mfu) line += fmt::format(", MFU {:.1f}%", 100 * *step.mfu);
   return wrap(line, 0);
 }
 

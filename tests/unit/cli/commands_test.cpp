@@ -76,6 +76,12 @@ TEST_CASE("run --json writes one object and nothing else", "[cli]") {
   CHECK(nlohmann::json::parse(outcome.out)["verdict"]["kind"] == "crashed");
   CHECK(shell("rehearse run --format json " + kCrash).out == outcome.out);
   CHECK(shell("rehearse run --json " + kCrash).out == outcome.out);
+  const auto exposed = [](const std::string& options) {
+    return nlohmann::json::parse(shell("rehearse run --json " + options + kFits).out)["step"].at(
+        "exposed_communication_seconds");
+  };
+  CHECK(exposed("").is_null());
+  CHECK(exposed("--slices ").is_number());
 }
 
 TEST_CASE("trouble: exit 2, words on stderr, nothing on stdout", "[cli]") {
@@ -93,7 +99,9 @@ TEST_CASE("trouble: exit 2, words on stderr, nothing on stdout", "[cli]") {
       "rehearse list things",
       "rehearse replay tests/data/allocator/short/default.jsonl --capacity ''",
       "rehearse run " + kFits + " -o /no/such/folder/report.txt",
-      "rehearse check " + kFits + " --set expect.verdct=fits"};
+      "rehearse check " + kFits + " --set expect.verdct=fits",
+      "rehearse check " + kFits + " --set expect.verdict=fit",
+      "rehearse check " + kFits + " --set expect.phase=sav"};
   for (const std::string& line : lines) {
     const Outcome outcome = shell(line);
     INFO(line << "\n" << outcome.err);
@@ -174,7 +182,7 @@ TEST_CASE("an input that is no regular file is refused, not waited for", "[cli]"
   const Scratch scratch;
   const std::string pipe = scratch.file("pipe.jsonl");
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
-  for (const std::string line :
+  for (const std::string& line :
        {"check '" + pipe + "'", "replay '" + pipe + "'", std::string("check -")}) {
     const Outcome outcome = shell("rehearse " + line);
     INFO(line << "\n" << outcome.err);
@@ -194,7 +202,8 @@ TEST_CASE("check: 0 as expected, 1 where an expectation is missed", "[cli]") {
 }
 
 TEST_CASE("help is an answer, fits 80 columns and starts with examples", "[cli]") {
-  for (const std::string verb : {"", "run", "check", "plan", "program", "replay", "list"}) {
+  for (const std::string verb :
+       {"", "run", "check", "plan", "program", "timeline", "replay", "list"}) {
     const Outcome outcome = shell("rehearse " + verb + " --help");
     CHECK(outcome.code == 0);
     CHECK(outcome.err.empty());
@@ -231,9 +240,10 @@ TEST_CASE("a reader that leaves early is no trouble", "[cli]") {
 TEST_CASE("stages print as text, kinds are listed", "[cli]") {
   CHECK(has(shell("rehearse plan " + kFits).out, "LlamaDecoderLayer"));
   CHECK(shell("rehearse program " + kFits + " --rank 1").code == 0);
+  CHECK(has(shell("rehearse timeline " + kFits).out, "verdict fits"));
   CHECK(has(shell("rehearse list models").out, "llama-2-7b-hf\n"));
   CHECK(has(shell("rehearse list").out, "architectures:\n"));
-  CHECK(nlohmann::json::parse(shell("rehearse list --json commands").out)["commands"].size() == 6);
+  CHECK(nlohmann::json::parse(shell("rehearse list --json commands").out)["commands"].size() == 7);
 }
 
 }  // namespace

@@ -157,6 +157,30 @@ TEST_CASE("caught failures are named from the tensors that were never allocated"
   CHECK(report.caught_failures->ranks.size() == 4);
 }
 
+TEST_CASE("warnings of several rank classes stand in time order", "[report]") {
+  samples::Sample sample = samples::crashed();
+  RankRecord& first = sample.timeline.ranks.front();
+  first.warnings.push_back(first.warnings.front());
+  RankRecord second = first;
+  second.ranks = {RankId{2}};
+  for (WarningRecord& warning : second.warnings) warning.rank = RankId{2};
+  second.warnings.front().phase = "load";
+  sample.timeline.ranks.push_back(second);
+  std::vector<std::uint32_t> ranks;
+  for (const WarningRecord& warning : sample.report().warnings) ranks.push_back(warning.rank.value);
+  CHECK(ranks == std::vector<std::uint32_t>{2, 0, 2, 0});
+}
+
+TEST_CASE("what a host held before the request that was too much", "[report]") {
+  HostOutOfMemory oom;
+  oom.capacity = 80_GiB;
+  oom.requested = 1_GiB;
+  oom.used = 80_GiB + 512_MiB;
+  CHECK(held_before(oom) == 79_GiB + 512_MiB);
+  oom.used = 79_GiB;
+  CHECK(held_before(oom) == 79_GiB);
+}
+
 TEST_CASE("the host's ledger adds up its processes", "[report]") {
   const Report report = samples::out_of_host_memory().report();
   REQUIRE(report.host_ledger);

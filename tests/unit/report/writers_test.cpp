@@ -205,6 +205,28 @@ TEST_CASE("text stays within 100 columns and is coloured on request only", "[rep
   }
 }
 
+TEST_CASE("thousands of hosts that are alike are a few lines", "[report]") {
+  samples::Sample many = samples::fits();
+  many.scenario = samples::scenario(4096, 2);
+  HostRecord host = many.timeline.hosts.front();
+  many.timeline.hosts.clear();
+  for (std::uint32_t i = 0; i < 4096; ++i) {
+    host.host = HostId{i};
+    many.timeline.hosts.push_back(host);
+  }
+  const std::string text = kText.write(many.report(), {});
+  CHECK(text.size() < 4096);
+  CHECK(text.find("0-4095") != std::string::npos);
+}
+
+TEST_CASE("a later rank class shows only what differs", "[report]") {
+  samples::Sample sample = samples::hangs();
+  sample.timeline.ranks.back().phases.front().peak_allocated += 1_GiB;
+  const std::string text = kText.write(sample.report(), {});
+  CHECK(text.find("ranks 1-3: as rank 0, but for") != std::string::npos);
+  CHECK(text.find("  step0.forward") == text.rfind("  step0.forward"));
+}
+
 TEST_CASE("writers are listed", "[report]") {
   CHECK(writer_catalog().find("text") == &kText);
   CHECK(writer_catalog().find("json") == &kJson);

@@ -137,16 +137,20 @@ TEST_CASE("a hang is checked by its ranks", "[study]") {
   hang.missing = {RankId{0}};
   hang.watchdog = 1800_s;
   report.verdict = hang;
-  CHECK(
-      all_pass(check("{verdict: hang, waiting_ranks: [1, 2, 3], missing_ranks: [0],"
-                     " collective: all_gather, watchdog: 30 min}",
-                     report)));
+  const auto lines = check(
+      "{verdict: hang, waiting_ranks: [1, 2, 3], missing_ranks: [0],"
+      " collective: all_gather, watchdog: 30 min}",
+      report);
+  CHECK(all_pass(lines));
+  CHECK(lines.back().found == lines.back().expected);
 }
 
 TEST_CASE("unknown keys and unreadable values are errors", "[study]") {
   check("{verdct: fits}", crashed_report(), 1);
   check("{tried: many}", crashed_report(), 1);
   check("{verdict: [a]}", crashed_report(), 1);
+  check("{verdict: crash}", crashed_report(), 1);
+  check("{phase: sav}", crashed_report(), 1);
   check("{idle_gpus: 3}", crashed_report(), 1);
   check("{exit_codes: 3}", crashed_report(), 1);
   check("{warnings: [{tried: 1 GiB}]}", crashed_report(), 1);
