@@ -37,6 +37,7 @@ const Trainer kFastchat{
     wrapper,
     default_attention,
     flash_attention,
+    false,
     run};
 
 }  // namespace sim::program

@@ -33,7 +33,7 @@ void run(Session& session, Strategy& strategy, const Optimizer& optimizer,
 }  // namespace
 
 extern const Trainer kHfTrainer;
-const Trainer kHfTrainer{"hf_trainer",      "transformers.Trainer", wrapper,
-                         default_attention, flash_attention,        run};
+const Trainer kHfTrainer{
+    "hf_trainer", "transformers.Trainer", wrapper, default_attention, flash_attention, false, run};
 
 }  // namespace sim::program

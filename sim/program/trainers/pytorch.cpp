@@ -30,9 +30,12 @@ void run(Session& session, Strategy& strategy, const Optimizer& optimizer,
 }  // namespace
 
 extern const Trainer kPytorch;
-const Trainer kPytorch{
-    "pytorch",       "a bare loop: forward, backward, step, zero_grad(set_to_none=True)",
-    wrapper,         default_attention,
-    flash_attention, run};
+const Trainer kPytorch{"pytorch",
+                       "a bare loop: forward, backward, step, zero_grad(set_to_none=True)",
+                       wrapper,
+                       default_attention,
+                       flash_attention,
+                       true,
+                       run};
 
 }  // namespace sim::program

@@ -16,6 +16,7 @@ struct Trainer {
   std::string_view (*default_attention)(const Software& software);
   // Attention kernel that a word of the scenario means in this trainer.
   plan::AttentionKind (*flash_attention)();
+  bool bare_batch = false;  // one tensor is both input_ids and labels, and no mask comes with it
   void (*run)(Session& session, Strategy& strategy, const Optimizer& optimizer,
               Assumptions& assumptions);
 };
