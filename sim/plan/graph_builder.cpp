@@ -292,11 +292,21 @@ void Node::produce(int operand, TensorType type) {
   ++node().backward.end;
 }
 
+void Node::produce_view(int operand, TensorType type) {
+  produce(operand, type);
+  graph_.graph_.backward.back().view = true;
+}
+
 void Node::pass(int operand, int source) {
   GradStep s = step(GradStep::Kind::pass, operand, {});
   s.source = static_cast<std::uint8_t>(source);
   graph_.graph_.backward.push_back(s);
   ++node().backward.end;
+}
+
+void Node::pass_view(int operand, int source) {
+  pass(operand, source);
+  graph_.graph_.backward.back().view = true;
 }
 
 void Node::hand_over(int operand, int temp) {

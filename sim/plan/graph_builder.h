@@ -147,7 +147,9 @@ class Node {
   void launch_backward(const compute::KernelKind& kind, std::initializer_list<TensorType> in,
                        std::initializer_list<TensorType> out);
   void produce(int operand, TensorType type);
-  void pass(int operand, int source = 0);
+  void produce_view(int operand, TensorType type);  // a reshape of the new tensor is handed on
+  void pass(int operand, int source = 0);           // the incoming gradient itself
+  void pass_view(int operand, int source = 0);      // a view of the incoming gradient
   void hand_over(int operand, int temp);
 
  private:

@@ -12,6 +12,7 @@ namespace sim::plan {
 
 enum class AttentionKind : std::uint8_t {
   eager,
+  sdpa_cudnn,  // the release prefers cuDNN on this GPU
   sdpa_flash,
   sdpa_efficient,
   sdpa_math,
@@ -29,10 +30,15 @@ struct Implementations {
   AttentionKind attention = AttentionKind::eager;
   bool attention_clamps_scores = false;  // torch.max(scores, finfo.min): transformers 4.28 - 4.30
   LossKind loss = LossKind::upcast_then_shift;
-  bool mlp_down_before_up = false;      // module order gate, down, up (< 4.31), else gate, up, down
+  bool loss_function_upcasts =
+      false;                        // the fp32 logits are a local of it; the model returns its own
+  bool mlp_down_before_up = false;  // module order gate, down, up (< 4.31), else gate, up, down
   bool norm_multiplies_input = false;   // LlamaRMSNorm of < 4.31 multiplies the input itself
   bool rotary_cache_per_layer = false;  // cos and sin tables as buffers of every layer
   bool rotary_from_positions = false;   // cos and sin computed once per forward by the model
+  bool sdpa_groups_heads = false;       // SDPA takes fewer key than query heads (enable_gqa)
+  bool labels_are_ids = false;          // the script passes one tensor as both
+  bool padding_mask = true;             // the batch brings an attention mask
   bool masks_materialised = false;      // a [b,1,s,s] causal mask is made in forward
   bool inv_freq_persistent = false;     // rotary inv_freq stands in the state dict
   // Precision of one forward.
@@ -41,6 +47,7 @@ struct Implementations {
   bool autocast_caches_weights = true;  // leaf fp32 parameters that require grad; not FSDP's views
   bool tf32 = false;
   std::int64_t batch = 1, sequence = 1;
+  int multiprocessors = 0;  // of the GPU: sums split over them
 };
 
 }  // namespace sim::plan

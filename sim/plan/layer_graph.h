@@ -74,13 +74,14 @@ struct GradStep {
     allocate,  // temporary `temp` of `type`
     release,   // temporary `temp`
     launch,    // `kernel`
-    produce,   // gradient of input `operand` is a new tensor of `type`
+    produce,   // gradient of input `operand` is a new tensor of `type` (`view`: a view of one)
     pass,      // gradient of input `operand` shares the memory of the incoming gradient `source`
     hand_over  // gradient of input `operand` is temporary `temp`
   } kind = Kind::launch;
   std::uint8_t operand = 0;
   std::uint8_t source = 0;
   std::uint8_t temp = 0;
+  bool view = false;  // autograd cannot add to this gradient in place
   GraphKernelId kernel;
   TensorType type;
 };

@@ -51,16 +51,19 @@ namespace {
 // `flash_attention_2`: what that word means in the trainer.
 std::optional<plan::AttentionKind> choose_attention(const Named& name,
                                                     plan::AttentionKind flash_attention_2,
+                                                    plan::AttentionKind sdpa,
                                                     Diagnostics& diagnostics) {
   using plan::AttentionKind;
   if (name.name == "eager") return AttentionKind::eager;
-  if (name.name == "sdpa") return AttentionKind::sdpa_flash;
+  if (name.name == "sdpa") return sdpa;
+  if (name.name == "sdpa_flash") return AttentionKind::sdpa_flash;
   if (name.name == "sdpa_efficient") return AttentionKind::sdpa_efficient;
   if (name.name == "sdpa_math") return AttentionKind::sdpa_math;
   if (name.name == "flash_attention_2") return flash_attention_2;
-  report_unknown_name("attention", name,
-                      {"eager", "sdpa", "sdpa_efficient", "sdpa_math", "flash_attention_2"},
-                      diagnostics);
+  report_unknown_name(
+      "attention", name,
+      {"eager", "sdpa", "sdpa_flash", "sdpa_efficient", "sdpa_math", "flash_attention_2"},
+      diagnostics);
   return std::nullopt;
 }
 
@@ -94,7 +97,9 @@ std::optional<plan::Implementations> choose_implementations(const Scenario& scen
     attention.name = trainer->default_attention(software);
     assumptions.add("job.attention", attention.name, "what the trainer runs under these releases");
   }
-  const auto kind = choose_attention(attention, trainer->flash_attention(), diagnostics);
+  const auto kind = choose_attention(
+      attention, trainer->flash_attention(),
+      preferred_sdpa(software.of("torch"), scenario.cluster.gpu.compute_capability), diagnostics);
   if (!kind) return std::nullopt;
   f.attention = *kind;
   // Fused kernels mask inside; only the unfused path needs the square mask.
@@ -106,6 +111,9 @@ std::optional<plan::Implementations> choose_implementations(const Scenario& scen
   f.tf32 = precision.tf32;
   f.batch = scenario.job.micro_batch_size.value;
   f.sequence = scenario.job.sequence_length.value;
+  f.labels_are_ids = trainer->bare_batch;
+  f.padding_mask = !trainer->bare_batch;
+  f.multiprocessors = scenario.cluster.gpu.multiprocessors;
   framework->precision(scenario, spec, trainer->wrapper(software), f);
   return f;
 }

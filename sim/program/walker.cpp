@@ -44,8 +44,6 @@ void Walker::run_node(OpNodeId id, bool record, const Block* recomputed) {
   const OpNode& node = g.nodes[id];
   const ScopeId scope = scopes_[node.scope];
   builder_.set_scope(scope);
-  if (node.workspace)
-    use_workspace(recomputed != nullptr);  // recomputation runs on autograd's thread
   for (ValueId v : LayerGraph::slice(g.outputs, node.outputs)) {
     const plan::Value& value = g.values[v];
     if (value.storage == v) {
@@ -55,6 +53,8 @@ void Walker::run_node(OpNodeId id, bool record, const Block* recomputed) {
       builder_.retain(slots_[value.storage]);
     }
   }
+  if (node.workspace)
+    use_workspace(recomputed != nullptr);  // recomputation runs on autograd's thread
   const auto temporaries = LayerGraph::slice(g.temporaries, node.temporaries);
   std::array<TensorId, 8> temps;
   CHECK(temporaries.size() <= temps.size(), "an operator has at most eight forward temporaries");
@@ -122,30 +122,30 @@ void Walker::forward(MicroBatch batch) {
   hook_.after_forward(*this, batch);
 }
 
-void Walker::distribute(const OpNode& node, std::uint8_t operand, TensorId gradient) {
+void Walker::distribute(const OpNode& node, std::uint8_t operand, Gradient gradient) {
   const Operand& o = plan_.graph.operands[node.inputs.begin + operand];
   if (o.kind == Operand::Kind::parameter) {
-    hook_.parameter_gradient(*this, o.parameter(), gradient);
+    hook_.parameter_gradient(*this, o.parameter(), gradient.tensor);
     return;
   }
-  TensorId& held = gradients_[o.value()];
+  Gradient& held = gradients_[o.value()];
   if (!held.valid()) {
     held = gradient;
     return;
   }
-  const Bytes bytes = builder_.bytes(held);
+  const Bytes bytes = builder_.bytes(held.tensor);
   const TensorType type{DType::u8, {bytes.count}};
-  if (builder_.references(held) == 1) {
+  if (!held.view && builder_.references(held.tensor) == 1) {
     builder_.launch({&compute::kElementwise, {type, type}, {type}});
   } else {
     // Somebody else (a saved tensor, another input) shares its memory: the sum is a new tensor.
     const TensorId sum =
         builder_.allocate(bytes, {MemoryClass::temporaries, scopes_[node.scope], gradient_label_});
     builder_.launch({&compute::kElementwise, {type, type}, {type}});
-    builder_.release(held);
-    held = sum;
+    builder_.release(held.tensor);
+    held = {sum, false};
   }
-  builder_.release(gradient);
+  builder_.release(gradient.tensor);
 }
 
 void Walker::backward_node(OpNodeId id) {
@@ -155,17 +155,16 @@ void Walker::backward_node(OpNodeId id) {
   const ScopeId scope = scopes_[node.scope];
   builder_.set_scope(scope);
   const auto outputs = LayerGraph::slice(g.outputs, node.outputs);
-  std::array<TensorId, 4> incoming;
+  std::array<Gradient, 4> incoming;
   bool any = false;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    incoming[i] = std::exchange(gradients_[outputs[i]], TensorId{});
+    incoming[i] = std::exchange(gradients_[outputs[i]], Gradient{});
     any |= incoming[i].valid();
   }
   std::array<TensorId, 8> temps;
-  std::array<std::pair<std::uint8_t, TensorId>, 8> made;
+  std::array<std::pair<std::uint8_t, Gradient>, 8> made;
   std::size_t count = 0;
   if (any) {
-    if (node.workspace) use_workspace(true);
     for (const GradStep& step : LayerGraph::slice(g.backward, node.backward)) {
       switch (step.kind) {
         case GradStep::Kind::allocate:
@@ -183,23 +182,26 @@ void Walker::backward_node(OpNodeId id) {
           const bool parameter = o.kind == Operand::Kind::parameter;
           made[count++] = {
               step.operand,
-              builder_.allocate(step.type.bytes(),
-                                {parameter ? MemoryClass::gradients : MemoryClass::temporaries,
-                                 scope, parameter ? labels_[id] : gradient_label_})};
+              {builder_.allocate(step.type.bytes(),
+                                 {parameter ? MemoryClass::gradients : MemoryClass::temporaries,
+                                  scope, parameter ? labels_[id] : gradient_label_}),
+               step.view}};
+          if (node.workspace) use_workspace(true);
           break;
         }
         case GradStep::Kind::pass:
-          builder_.retain(incoming[step.source]);
-          made[count++] = {step.operand, incoming[step.source]};
+          builder_.retain(incoming[step.source].tensor);
+          made[count++] = {step.operand,
+                           {incoming[step.source].tensor, incoming[step.source].view || step.view}};
           break;
         case GradStep::Kind::hand_over:
-          made[count++] = {step.operand, temps[step.temp]};
+          made[count++] = {step.operand, {temps[step.temp], false}};
           break;
       }
     }
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (incoming[i].valid()) builder_.release(incoming[i]);
+    if (incoming[i].valid()) builder_.release(incoming[i].tensor);
   }
   for (ValueId v : LayerGraph::slice(g.saved, node.saved)) builder_.release(slots_[v]);
   for (std::size_t i = 0; i < count; ++i) distribute(node, made[i].first, made[i].second);
@@ -239,9 +241,12 @@ void Walker::backward(MicroBatch batch) {
   const LayerGraph& g = plan_.graph;
   builder_.set_scope(scopes_[g.nodes.back().scope]);
   hook_.before_backward(*this, batch);
-  gradients_[g.loss] =
+  // torch.autograd.backward keeps the first gradient in its own tuple to the end.
+  const TensorId root =
       builder_.allocate(g.values[g.loss].type.bytes(),
                         {MemoryClass::temporaries, builder_.scope("loss"), gradient_label_});
+  builder_.retain(root);
+  gradients_[g.loss] = {root, false};
   auto last = static_cast<std::uint32_t>(g.nodes.size());
   for (auto b = static_cast<std::uint32_t>(g.blocks.size()); b-- > 0;) {
     const Block& block = g.blocks[BlockId{b}];
@@ -251,6 +256,7 @@ void Walker::backward(MicroBatch batch) {
   }
   backward_nodes({0, last});
   hook_.after_backward(*this, batch);
+  builder_.release(root);
   builder_.release(slot(g.loss));
   for (TensorId t : batch_) builder_.release(t);
 }

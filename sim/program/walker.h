@@ -35,7 +35,14 @@ class Walker {
   void backward_block(plan::BlockId id);
   void backward_nodes(Range nodes);
   void backward_node(plan::OpNodeId id);
-  void distribute(const plan::OpNode& node, std::uint8_t operand, TensorId gradient);
+  // A gradient on its way to a value. Autograd adds to it in place only where it is no view: a view
+  // keeps its base, so the storage has two owners (torch/csrc/autograd/input_buffer.cpp).
+  struct Gradient {
+    TensorId tensor;
+    bool view = false;
+    bool valid() const { return tensor.valid(); }
+  };
+  void distribute(const plan::OpNode& node, std::uint8_t operand, Gradient gradient);
   void use_workspace(bool backward);
   TensorId slot(plan::ValueId v) const { return slots_[plan_.graph.values[v].storage]; }
 
@@ -47,7 +54,7 @@ class Walker {
   IdVector<plan::GraphKernelId, KernelId> kernels_;  // graph -> program
   IdVector<plan::OpNodeId, LabelId> labels_;
   IdVector<plan::ValueId, TensorId> slots_;      // memory of each storage
-  IdVector<plan::ValueId, TensorId> gradients_;  // incoming gradient of each value
+  IdVector<plan::ValueId, Gradient> gradients_;  // incoming gradient of each value
   std::vector<TensorId> batch_;
   bool workspace_made_[2] = {false, false};  // forward thread, autograd thread
   LabelId batch_label_, gradient_label_, workspace_label_;

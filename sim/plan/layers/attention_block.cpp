@@ -24,13 +24,13 @@ Heads project(GraphBuilder& g, const Var& x, const Attention& m) {
     h.v = slice(g, std::move(packed), shape_kv);
     return h;
   }
-  const auto one = [&](const char* name, const Linear& w, const Shape& shape) {
+  const auto one = [&](const char* name, const Linear& w, const Shape& shape, bool rotated) {
     auto scope = g.scope(m.path + name);
-    return view(g, linear(g, x, w), shape);
+    return split_heads(g, linear(g, x, w), shape, rotated);
   };
-  h.q = one(".q_proj", *m.q, shape_q);
-  h.k = one(".k_proj", *m.k, shape_kv);
-  h.v = one(".v_proj", *m.v, shape_kv);
+  h.q = one(".q_proj", *m.q, shape_q, true);
+  h.k = one(".k_proj", *m.k, shape_kv, true);
+  h.v = one(".v_proj", *m.v, shape_kv, false);
   return h;
 }
 
@@ -75,12 +75,37 @@ Var flash_2(GraphBuilder& g, Heads h, const Attention& m) {
   return view(g, std::move(out), {b, s, m.heads * d});
 }
 
+// What SDPA's dispatcher takes (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp): cuDNN and
+// flash want 16 bits and heads of at most 256, flash also no mask.
+AttentionKind sdpa_kernel(const GraphBuilder& g, const Heads& h, const Var* mask) {
+  const AttentionKind preferred = g.facts().attention;
+  const std::int64_t d = h.q.shape()[3];
+  const bool half = h.q.dtype() != DType::f32 && d % 8 == 0 && d <= 256;
+  if (preferred == AttentionKind::sdpa_efficient || !half) return AttentionKind::sdpa_efficient;
+  if (mask != nullptr) return AttentionKind::sdpa_efficient;
+  return preferred;
+}
+
 Var scaled_dot_product(GraphBuilder& g, Heads h, const Attention& m, const Var* mask) {
   const std::int64_t b = h.q.shape()[0], s = h.q.shape()[2], d = m.head_dim;
-  const Shape full{b, m.heads, s, d};
-  h.k = repeat_heads(g, std::move(h.k), full);
-  h.v = repeat_heads(g, std::move(h.v), full);
-  Var out = sdpa(g, h.q, h.k, h.v, mask != nullptr ? std::optional<Var>(*mask) : std::nullopt);
+  if (mask != nullptr || !g.facts().sdpa_groups_heads) {
+    const Shape full{b, m.heads, s, d};
+    h.k = repeat_heads(g, std::move(h.k), full);
+    h.v = repeat_heads(g, std::move(h.v), full);
+  }
+  Var out;
+  switch (sdpa_kernel(g, h, mask)) {
+    case AttentionKind::sdpa_cudnn:
+      out = sdpa_cudnn(g, h.q, h.k, h.v);
+      break;
+    case AttentionKind::sdpa_flash:
+      out = sdpa_flash(g, h.q, h.k, h.v);
+      break;
+    default:
+      out = sdpa_efficient(g, h.q, h.k, h.v,
+                           mask != nullptr ? std::optional<Var>(*mask) : std::nullopt);
+      break;
+  }
   return view(g, std::move(out), {b, s, m.heads * d});
 }
 
@@ -114,6 +139,7 @@ Var attention_block(GraphBuilder& g, const Var& x, const Attention& m,
     case AttentionKind::flash_attention_2:
       out = flash_2(g, std::move(h), m);
       break;
+    case AttentionKind::sdpa_cudnn:
     case AttentionKind::sdpa_flash:
     case AttentionKind::sdpa_efficient:
       out = scaled_dot_product(g, std::move(h), m, inputs.mask);

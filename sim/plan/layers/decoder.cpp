@@ -168,7 +168,8 @@ struct ModelOutput {
 };
 
 Var run_model(GraphBuilder& g, const DecoderShape& s, const Weight& table,
-              const std::vector<Layer>& layers, const RmsNorm& norm, const Var& ids) {
+              const std::vector<Layer>& layers, const RmsNorm& norm, BufferId inv_freq,
+              const Var& ids) {
   const std::int64_t b = ids.shape()[0], n = ids.shape()[1];
   Var embedded;
   {
@@ -182,7 +183,7 @@ Var run_model(GraphBuilder& g, const DecoderShape& s, const Weight& table,
   RotaryValues rotary;
   AttentionInputs inputs{&positions, mask ? &mask : nullptr, nullptr};
   if (g.facts().rotary_from_positions) {
-    rotary = rotary_values(g, {s.head_dim, {}, {}}, positions, embedded.dtype());
+    rotary = rotary_values(g, {s.head_dim, {}, {}, inv_freq}, positions, embedded.dtype());
     inputs.rotary = &rotary;
   }
   Var hidden = embedded;  // inputs_embeds stays a local to the end
@@ -199,17 +200,18 @@ Var build_decoder(GraphBuilder& g, const DecoderShape& s) {
   std::vector<Layer> layers;
   for (std::int64_t i = 0; i < s.layers; ++i) layers.push_back(layer_module(g, i, s));
   const RmsNorm norm = rms_norm_module(g, "model.norm", s.hidden_size);
+  BufferId inv_freq;
   if (g.facts().rotary_from_positions) {
-    g.buffer("model.rotary_emb", "inv_freq", {DType::f32, {s.head_dim / 2}}, false);
+    inv_freq = g.buffer("model.rotary_emb", "inv_freq", {DType::f32, {s.head_dim / 2}}, false);
   }
   Linear head{table, std::nullopt};
   if (!s.tied) head = linear_module(g, std::string(s.names.head), s.vocab_size, s.hidden_size);
 
   const Shape batch{g.facts().batch, g.facts().sequence};
   const Var ids = g.input({DType::i64, batch});
-  const Var labels = g.input({DType::i64, batch});
-  const Var attention_mask = g.input({DType::b1, batch});
-  Var hidden = run_model(g, s, table, layers, norm, ids);
+  const Var labels = g.facts().labels_are_ids ? ids : g.input({DType::i64, batch});
+  const Var attention_mask = g.facts().padding_mask ? g.input({DType::b1, batch}) : Var();
+  Var hidden = run_model(g, s, table, layers, norm, inv_freq, ids);
   Var logits;
   {
     auto scope = g.scope(std::string(s.names.head));

@@ -22,6 +22,7 @@ Var rms_norm(GraphBuilder& g, Var x, const RmsNorm& module);
 struct Rotary {
   std::int64_t head_dim = 0;
   BufferId cos, sin;  // per-layer tables, where the release keeps them
+  BufferId inv_freq;
 };
 Rotary rotary_module(GraphBuilder& g, const std::string& path, std::int64_t head_dim,
                      std::int64_t positions);

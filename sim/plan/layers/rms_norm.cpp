@@ -18,10 +18,11 @@ Var rms_norm(GraphBuilder& g, Var x, const RmsNorm& module) {
     if (module.weight.type.dtype != DType::f32) y = cast(g, std::move(y), module.weight.type.dtype);
     return mul_weight(g, module.weight, std::move(y));
   }
+  Var variance;  // declared first: a Python frame drops its variables in order, C++ the last first
   Var h = cast(g, std::move(x), DType::f32);
-  Var variance = mean_last(g, square(g, h));
+  variance = mean_last(g, square(g, h));
   h = mul(g, std::move(h), rsqrt(g, add_scalar(g, variance)));
-  return mul_weight(g, module.weight, cast(g, std::move(h), in));
+  return mul_weight(g, module.weight, cast(g, h, in));  // the local h lives on to the return
 }
 
 }  // namespace sim::plan

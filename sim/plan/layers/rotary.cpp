@@ -6,7 +6,8 @@ Rotary rotary_module(GraphBuilder& g, const std::string& path, std::int64_t head
                      std::int64_t positions) {
   Rotary module;
   module.head_dim = head_dim;
-  g.buffer(path, "inv_freq", {DType::f32, {head_dim / 2}}, g.facts().inv_freq_persistent);
+  module.inv_freq =
+      g.buffer(path, "inv_freq", {DType::f32, {head_dim / 2}}, g.facts().inv_freq_persistent);
   if (g.facts().rotary_cache_per_layer) {
     module.cos = g.buffer(path, "cos_cached", {DType::f32, {1, 1, positions, head_dim}}, false);
     module.sin = g.buffer(path, "sin_cached", {DType::f32, {1, 1, positions, head_dim}}, false);
@@ -15,7 +16,7 @@ Rotary rotary_module(GraphBuilder& g, const std::string& path, std::int64_t head
 }
 
 // Tables: cos[position_ids] and sin[position_ids]. Without tables: the angles are an outer product
-// in fp32, doubled by cat, then cos, sin and two casts (LlamaRotaryEmbedding of 4.36 and newer).
+// in fp32, doubled by cat, then cos, sin, their scaling and two casts (LlamaRotaryEmbedding).
 RotaryValues rotary_values(GraphBuilder& g, const Rotary& module, const Var& position_ids,
                            DType dtype) {
   const Shape ids = position_ids.shape();
@@ -25,14 +26,17 @@ RotaryValues rotary_values(GraphBuilder& g, const Rotary& module, const Var& pos
     Var sin = gather_rows(g, module.sin, position_ids, {dtype, full});
     return {std::move(cos), std::move(sin)};
   }
-  Var half = make(g, {DType::f32, {ids[0], module.head_dim / 2, ids[1]}});
+  // A Python frame drops its variables in order, C++ the last first: hence declared backwards.
+  Var sin, cos, angles, half, positions;
+  positions = cast(g, position_ids, DType::f32);
+  half = rotary_angles(g, module.inv_freq, positions, module.head_dim / 2);
   half = view(g, std::move(half), {ids[0], ids[1], module.head_dim / 2});
-  Var angles = cat(g, half, half, full);
-  Var cos32 = trig(g, angles);
-  Var cos = cast(g, cos32, dtype);
-  Var sin32 = trig(g, angles);
-  Var sin = cast(g, sin32, dtype);
-  return {std::move(cos), std::move(sin)};
+  angles = cat(g, half, half, full);
+  cos = scale(g, trig(g, angles));  // times attention_scaling
+  sin = scale(g, trig(g, angles));
+  Var low_cos = cast(g, cos, dtype);
+  Var low_sin = cast(g, sin, dtype);
+  return {std::move(low_cos), std::move(low_sin)};
 }
 
 Var apply_rotary(GraphBuilder& g, const Var& x, const RotaryValues& values) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "sim/compute/kernels/kinds.h"
 #include "sim/plan/operators/kinds.h"
 #include "sim/plan/operators/operators.h"
@@ -5,6 +7,35 @@
 namespace sim::plan {
 
 const Operator kEmbedding{"embedding", "rows of a table by token id"};
+
+namespace {
+
+// embedding_dense_backward (aten/src/ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu):
+// more than 3072 ids are sorted, and each run of equal ids is summed in pieces of ten rows, in
+// fp32.
+void embedding_backward(Node& n, int weight, const TensorType& table, const TensorType& gradient,
+                        const TensorType& ids) {
+  constexpr std::int64_t kUnsorted = 3072, kRowsPerPiece = 10;
+  const std::int64_t tokens = ids.shape.elements(), width = table.shape[1];
+  if (tokens <= kUnsorted) {
+    n.produce(weight, table);
+    n.launch_backward(compute::kEmbeddingBackward, {gradient, ids}, {table});
+    return;
+  }
+  const std::int64_t runs = std::min(tokens, table.shape[0]);
+  const std::int64_t pieces = tokens / kRowsPerPiece + runs;
+  const auto integers = [&n](std::int64_t count) { return n.allocate({DType::i64, {count}}); };
+  const int sorted = integers(tokens), original = integers(tokens);
+  n.produce(weight, table);
+  const int starts = integers(tokens);
+  const int per_run = integers(runs), first_of_run = integers(runs), first = integers(pieces);
+  const int sums = n.allocate({DType::f32, {pieces, width}});
+  n.launch_backward(compute::kEmbeddingBackward, {gradient, ids}, {table});
+  for (const int temp : {sums, first, first_of_run, per_run, starts, original, sorted})
+    n.release(temp);
+}
+
+}  // namespace
 
 Var embedding(GraphBuilder& g, Var ids, const Weight& table) {
   const TensorType index = ids.type();
@@ -17,16 +48,7 @@ Var embedding(GraphBuilder& g, Var ids, const Weight& table) {
   Var y = n.out(out);
   n.launch(compute::kEmbedding, {table.type, index}, {out});
   n.save(kept);
-  if (n.needs(wi)) {
-    // embedding_dense_backward sorts the ids (original and sorted positions, int64) when there are
-    // more than 3072 of them; the gradient itself is dense.
-    const std::int64_t tokens = index.shape.elements();
-    const bool sorts = tokens > 3072;
-    const int sorted = sorts ? n.allocate({DType::i64, {2, tokens}}) : 0;
-    n.launch_backward(compute::kEmbeddingBackward, {out, index}, {table.type});
-    n.produce(wi, table.type);
-    if (sorts) n.release(sorted);
-  }
+  if (n.needs(wi)) embedding_backward(n, wi, table.type, out, index);
   return y;
 }
 

@@ -72,7 +72,7 @@ Var linear(GraphBuilder& g, Var x, const Linear& module) {
   if (n.needs(xi)) {
     n.launch_backward(compute::kGemm, {flat_out, {weight.dtype, {in.shape[-1], weight.shape[0]}}},
                       {flat_in});
-    n.produce(xi, in);
+    n.produce_view(xi, in);  // mm's [rows, in] seen as the input's shape
   }
   return y;
 }

@@ -39,4 +39,17 @@ Var matmul(GraphBuilder& g, Var a, Var b) {
   return y;
 }
 
+Var rotary_angles(GraphBuilder& g, BufferId inv_freq, Var positions, std::int64_t d) {
+  const Shape ids = positions.shape();
+  const TensorType out{DType::f32, {ids[0], d, ids[1]}};
+  Node n(g, kMatmul);
+  n.in(inv_freq);
+  n.in(std::move(positions));
+  Var y = n.out(out);
+  n.workspace();
+  n.launch(compute::kBatchedGemm, {{DType::f32, {ids[0], d, 1}}, {DType::f32, {ids[0], ids[1], 1}}},
+           {out});
+  return y;
+}
+
 }  // namespace sim::plan

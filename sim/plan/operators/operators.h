@@ -25,6 +25,8 @@ Var linear(GraphBuilder& g, Var x, const Linear& module);
 
 // --- matmul.cpp: batched product [.., m, k] x [.., k, n] -> [.., m, n]
 Var matmul(GraphBuilder& g, Var a, Var b);
+// inv_freq x positions in fp32: [b, d, 1] x [b, 1, s] -> [b, d, s]
+Var rotary_angles(GraphBuilder& g, BufferId inv_freq, Var positions, std::int64_t d);
 
 // --- embedding.cpp: rows of `table` by ids [b, s] -> [b, s, h]
 Var embedding(GraphBuilder& g, Var ids, const Weight& table);
@@ -53,6 +55,9 @@ Var mean_last(GraphBuilder& g, Var x);  // mean(-1, keepdim=True)
 
 // --- shape.cpp
 Var view(GraphBuilder& g, Var x, Shape shape);  // view, transpose, unsqueeze, expand: no memory
+// [b, s, heads * d] seen as [b, heads, s, d]. `turned`: its gradient comes back laid out by heads,
+// so the reshape of the backward copies it.
+Var split_heads(GraphBuilder& g, Var x, Shape shape, bool turned);
 Var slice(GraphBuilder& g, Var x,
           Shape shape);                  // x[..., a:b]: no memory; its backward pads with zeros
 Var contiguous(GraphBuilder& g, Var x);  // copy
@@ -68,7 +73,9 @@ Var softmax(GraphBuilder& g, Var x, DType dtype);
 // --- attention.cpp: fused kernels on [b, s, heads, d] (flash_attn) or [b, heads, s, d] (SDPA)
 Var flash_attention(GraphBuilder& g, Var q, Var k, Var v, Shape out);
 Var flash_attention_packed(GraphBuilder& g, Var qkv, Shape out);
-Var sdpa(GraphBuilder& g, Var q, Var k, Var v, std::optional<Var> mask);
+Var sdpa_flash(GraphBuilder& g, Var q, Var k, Var v);
+Var sdpa_cudnn(GraphBuilder& g, Var q, Var k, Var v);
+Var sdpa_efficient(GraphBuilder& g, Var q, Var k, Var v, std::optional<Var> mask);
 
 // --- cross_entropy.cpp: log_softmax + nll_loss on [n, v] logits, [n] labels; a scalar
 Var cross_entropy(GraphBuilder& g, Var logits, Var labels);

@@ -3,6 +3,7 @@
 #include "sim/compute/kernels/kinds.h"
 #include "sim/plan/operators/kinds.h"
 #include "sim/plan/operators/operators.h"
+#include "sim/plan/operators/reduction_workspace.h"
 
 namespace sim::plan {
 
@@ -50,14 +51,28 @@ Shape broadcast(const Shape& a, const Shape& b) {
   return out;
 }
 
-// The gradient `g_type` of a product or sum as an operand of `to` wants it: summed over broadcast
-// dimensions and cast, each a new tensor; `temp` holds it until then.
-void reduce_and_hand_over(Node& n, int operand, TensorType from, TensorType to, int temp) {
+// The gradient of a product or sum as an operand of `to` wants it: summed over broadcast dimensions
+// and cast, each a new tensor; `temp` holds it until then. Autograd does so once the node has made
+// all its gradients (engine.cpp, validate_outputs).
+void reduce_and_hand_over(GraphBuilder& g, Node& n, int operand, TensorType from, TensorType to,
+                          int temp) {
   TensorType now = from;
-  if (!(from.shape == to.shape) && from.shape.elements() != to.shape.elements()) {
+  if (from.shape.elements() != to.shape.elements()) {
     const TensorType summed{from.dtype, to.shape};
     const int next = n.allocate(summed);
+    const std::int64_t columns = to.shape.elements();
+    const bool over_rows = to.shape.rank > 0 && to.shape[-1] == from.shape[-1];
+    const ReductionWorkspace w = over_rows ? row_sum_workspace(from.shape.elements() / columns,
+                                                               columns, g.facts().multiprocessors)
+                                           : ReductionWorkspace{};
+    const bool split = w.partial_sums > Bytes{0};
+    const int partial = split ? n.allocate({DType::u8, {w.partial_sums.count}}) : -1;
+    const int semaphores = split ? n.allocate({DType::u8, {w.semaphores.count}}) : -1;
     n.launch_backward(compute::kReduction, {now}, {summed});
+    if (split) {
+      n.release(semaphores);
+      n.release(partial);
+    }
     n.release(temp);
     temp = next;
     now = summed;
@@ -69,6 +84,29 @@ void reduce_and_hand_over(Node& n, int operand, TensorType from, TensorType to, 
     temp = next;
   }
   n.hand_over(operand, temp);
+}
+
+struct Factor {
+  int operand;
+  TensorType type;
+};
+
+// grad * self for `other` first, then grad * other for `self` (generated code goes by argument
+// name), then both are brought to their factors' shapes.
+void multiply_back(GraphBuilder& g, Node& n, const Factor& self, const Factor& other,
+                   const TensorType& out) {
+  int product[2] = {-1, -1};
+  for (const int side : {1, 0}) {
+    const Factor& factor = side == 0 ? self : other;
+    if (!n.needs(factor.operand)) continue;
+    product[side] = n.allocate(out);
+    n.launch_backward(compute::kElementwise, {out, side == 0 ? other.type : self.type}, {out});
+  }
+  for (const int side : {0, 1}) {
+    const Factor& factor = side == 0 ? self : other;
+    if (product[side] >= 0)
+      reduce_and_hand_over(g, n, factor.operand, out, factor.type, product[side]);
+  }
 }
 
 }  // namespace
@@ -109,7 +147,8 @@ Var rsqrt(GraphBuilder& g, Var x) {
   return y;
 }
 
-// pow's derivative for exponent 2 is grad * (2 * x.pow(1)): a copy, its double, then the product.
+// pow's derivative for exponent 2 is grad * (2 * x.pow(1)): a copy, its double, then the product;
+// C++ keeps the temporaries to the end of the expression (FunctionsManual.cpp, pow_backward).
 Var square(GraphBuilder& g, Var x) {
   const TensorType t = x.type();
   Node n(g, kSquare);
@@ -123,10 +162,10 @@ Var square(GraphBuilder& g, Var x) {
     n.launch_backward(compute::kElementwise, {t}, {t});
     const int twice = n.allocate(t);
     n.launch_backward(compute::kElementwise, {t}, {t});
-    n.release(copy);
-    n.launch_backward(compute::kElementwise, {t, t}, {t});
     n.produce(xi, t);
+    n.launch_backward(compute::kElementwise, {t, t}, {t});
     n.release(twice);
+    n.release(copy);
   }
   return y;
 }
@@ -190,12 +229,7 @@ Var mul(GraphBuilder& g, Var a, Var b) {
   n.launch(compute::kElementwise, {ta, tb}, {out});
   if (n.needs(bi)) n.save(kept_a);
   if (n.needs(ai)) n.save(kept_b);
-  for (const auto& [operand, type, other] : {std::tuple{bi, tb, ta}, std::tuple{ai, ta, tb}}) {
-    if (!n.needs(operand)) continue;
-    const int product = n.allocate(out);
-    n.launch_backward(compute::kElementwise, {out, other}, {out});
-    reduce_and_hand_over(n, operand, out, type, product);
-  }
+  multiply_back(g, n, {ai, ta}, {bi, tb}, out);
   return y;
 }
 
@@ -209,13 +243,7 @@ Var mul_weight(GraphBuilder& g, const Weight& w, Var x) {
   Var y = n.out(out);
   n.launch(compute::kElementwise, {w.type, tx}, {out});
   if (n.needs(wi)) n.save(kept);
-  for (const auto& [operand, type, other] :
-       {std::tuple{xi, tx, w.type}, std::tuple{wi, w.type, tx}}) {
-    if (!n.needs(operand)) continue;
-    const int product = n.allocate(out);
-    n.launch_backward(compute::kElementwise, {out, other}, {out});
-    reduce_and_hand_over(n, operand, out, type, product);
-  }
+  multiply_back(g, n, {wi, w.type}, {xi, tx}, out);
   return y;
 }
 

@@ -17,7 +17,22 @@ Var view(GraphBuilder& g, Var x, Shape shape) {
   Node n(g, kView);
   const int xi = n.in(std::move(x));
   Var y = n.view(xi, {dtype, shape});
-  if (n.needs(xi)) n.pass(xi);
+  if (n.needs(xi)) n.pass_view(xi);
+  return y;
+}
+
+Var split_heads(GraphBuilder& g, Var x, Shape shape, bool turned) {
+  const TensorType in = x.type();
+  Node n(g, kView);
+  const int xi = n.in(std::move(x));
+  Var y = n.view(xi, {in.dtype, shape});
+  if (!n.needs(xi)) return y;
+  if (turned && shape[1] > 1) {
+    n.produce(xi, in);
+    n.launch_backward(compute::kCopy, {in}, {in});
+  } else {
+    n.pass_view(xi);
+  }
   return y;
 }
 
@@ -52,8 +67,8 @@ Var cat(GraphBuilder& g, Var a, Var b, Shape shape) {
   Var y = n.out(out);
   n.launch(compute::kCopy, {out}, {out});
   // cat's backward narrows the gradient: views.
-  if (n.needs(ai)) n.pass(ai);
-  if (n.needs(bi)) n.pass(bi);
+  if (n.needs(ai)) n.pass_view(ai);
+  if (n.needs(bi)) n.pass_view(bi);
   return y;
 }
 
@@ -64,7 +79,7 @@ Var stack3(GraphBuilder& g, Var a, Var b, Var c, Shape shape) {
   Var y = n.out(out);
   n.launch(compute::kCopy, {out}, {out});
   for (int operand : operands) {
-    if (n.needs(operand)) n.pass(operand);
+    if (n.needs(operand)) n.pass_view(operand);
   }
   return y;
 }

@@ -40,6 +40,8 @@ struct TorchFacts {
   Duration watchdog{};  // default process-group timeout of the NCCL backend
 };
 TorchFacts torch_facts(const Release& torch, int compute_capability);
+// The kernel that scaled_dot_product_attention takes first, where its inputs suit.
+plan::AttentionKind preferred_sdpa(const Release& torch, int compute_capability);
 
 // --- transformers.cpp
 // The facts of modelling code that depend on the release alone.

@@ -43,4 +43,17 @@ TorchFacts torch_facts(const Release& torch, int compute_capability) {
   return f;
 }
 
+// aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, check_prefer_cudnn_attention: 2.5.0 put
+// cuDNN first on Hopper, 2.5.1 took that back (release notes); it came back with cuDNN 9.15 on
+// compute capability 9.0 and 10.0 (recorded with 2.11; 2.9.1 still takes flash).
+plan::AttentionKind preferred_sdpa(const Release& torch, int compute_capability) {
+  const Release r{torch.major, torch.minor, torch.patch, {}};
+  const bool cudnn = by_release<bool>(r, {{{2, 0, 0, {}}, false},
+                                          {{2, 5, 0, {}}, true},
+                                          {{2, 5, 1, {}}, false},
+                                          {{2, 11, 0, {}}, true}});
+  const bool suits = compute_capability == 90 || compute_capability == 100;
+  return cudnn && suits ? plan::AttentionKind::sdpa_cudnn : plan::AttentionKind::sdpa_flash;
+}
+
 }  // namespace sim::program

@@ -48,6 +48,10 @@ void apply_modelling_code(const Software& software, plan::Implementations& f) {
   f.rotary_cache_per_layer = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 38, 0, {}}, false}});
   f.rotary_from_positions = by_release<bool>(r, {{{4, 28, 0, {}}, false}, {{4, 45, 0, {}}, true}});
   f.inv_freq_persistent = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 32, 0, {}}, false}});
+  // loss/loss_utils.py, ForCausalLMLoss, is called by the models from 4.46 on.
+  f.loss_function_upcasts = by_release<bool>(r, {{{4, 28, 0, {}}, false}, {{4, 46, 0, {}}, true}});
+  // integrations/sdpa_attention.py, use_gqa_in_sdpa: without a mask, key heads are not repeated.
+  f.sdpa_groups_heads = by_release<bool>(r, {{{4, 28, 0, {}}, false}, {{4, 53, 0, {}}, true}});
   f.loss = by_release<LossKind>(r, {{{4, 28, 0, {}}, LossKind::shift_then_upcast},
                                     {{4, 31, 0, {}}, LossKind::upcast_then_shift},
                                     {{4, 50, 0, {}}, LossKind::upcast_then_pad}});

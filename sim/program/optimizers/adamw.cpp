@@ -82,7 +82,8 @@ void multi_tensor(Builder& b, const std::vector<ParameterState>& state, int sets
     b.set_scope(p.scope);
     b.launch({&compute::kOptimizer, {t, t, t, t}, {t, t, t}});
   }
-  for (TensorId t : temporaries) b.release(t);
+  // A Python list drops its last entry first.
+  for (auto t = temporaries.rbegin(); t != temporaries.rend(); ++t) b.release(*t);
 }
 
 void step(Session& session, std::vector<ParameterState>& state) {

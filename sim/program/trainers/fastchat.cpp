@@ -36,6 +36,7 @@ const Trainer kFastchat{
     wrapper,
     default_attention,
     flash_attention,
+    false,
     loop,
     std::chrono::seconds(1800)};
 

@@ -33,7 +33,7 @@ TrainingLoop loop(const JobSpec& job, const Software&, Assumptions& assumptions)
 
 extern const Trainer kHfTrainer;
 const Trainer kHfTrainer{
-    "hf_trainer", "transformers.Trainer",    wrapper, default_attention, flash_attention,
+    "hf_trainer", "transformers.Trainer",    wrapper, default_attention, flash_attention, false,
     loop,         std::chrono::seconds(1800)};
 
 }  // namespace sim::program

@@ -24,10 +24,13 @@ TrainingLoop loop(const JobSpec& job, const Software&, Assumptions&) {
 }  // namespace
 
 extern const Trainer kPytorch;
-const Trainer kPytorch{
-    "pytorch",       "a bare loop: forward, backward, step, zero_grad(set_to_none=True)",
-    wrapper,         default_attention,
-    flash_attention, loop,
-    std::nullopt};
+const Trainer kPytorch{"pytorch",
+                       "a bare loop: forward, backward, step, zero_grad(set_to_none=True)",
+                       wrapper,
+                       default_attention,
+                       flash_attention,
+                       true,
+                       loop,
+                       std::nullopt};
 
 }  // namespace sim::program

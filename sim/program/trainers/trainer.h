@@ -16,6 +16,7 @@ struct Trainer {
   std::string_view (*default_attention)(const Software& software);
   // Attention kernel that a word of the scenario means in this trainer.
   plan::AttentionKind (*flash_attention)();
+  bool bare_batch = false;  // one tensor is both input_ids and labels, and no mask comes with it
   // How its loop treats gradients and the loss; files what it chose for the scenario.
   TrainingLoop (*loop)(const JobSpec& job, const Software& software, Assumptions& assumptions);
   // Process-group timeout that it passes; none: the library's own default.
