@@ -75,7 +75,8 @@ void check_names(const Scenario& scenario, Diagnostics& diagnostics) {
   const StrategySpec* spec = nullptr;
   choose_framework(scenario, spec, diagnostics);
   if (!job.attention.name.empty()) {
-    choose_attention(job.attention, plan::AttentionKind::flash_attention_2, diagnostics);
+    choose_attention(job.attention, plan::AttentionKind::flash_attention_2,
+                     plan::AttentionKind::sdpa_flash, diagnostics);
   }
   if (job.optimizer.name.empty()) return;
   const Optimizer* optimizer = optimizer_catalog().find(job.optimizer, diagnostics);
