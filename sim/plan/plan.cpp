@@ -33,7 +33,7 @@ std::optional<Plan> make_plan(const Scenario& scenario, const Implementations& i
 
 std::int64_t parameter_count(const LayerGraph& graph) {
   std::int64_t n = 0;
-  for (const Parameter& p : graph.parameters) n += p.type.shape.elements();
+  for (const Parameter& p : graph.parameters) n += p.matrix.elements();
   return n;
 }
 

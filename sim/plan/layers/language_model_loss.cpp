@@ -2,26 +2,34 @@
 
 namespace sim::plan {
 
-// LlamaForCausalLM.forward by release: see LossKind. The shifted copy is a local of the forward;
-// the logits go back with the loss.
-LossResult language_model_loss(GraphBuilder& g, Var logits, const Var& labels) {
+namespace {
+
+Var shifted_loss(GraphBuilder& g, const Var& logits, const Var& labels) {
   const Shape full = logits.shape();
   const std::int64_t b = full[0], s = full[1], v = full[2];
-  if (g.facts().loss != LossKind::shift_then_upcast)
-    logits = cast(g, std::move(logits), DType::f32);
   if (g.facts().loss == LossKind::upcast_then_pad) {
     // ForCausalLMLoss pads the labels by one and drops the first instead of cutting the logits.
     Var padded = make(g, {DType::i64, {b, s + 1}});
     Var shifted = contiguous(g, slice(g, padded, {b, s}));
-    Var loss = cross_entropy(g, view(g, logits, {b * s, v}), view(g, shifted, {b * s}));
-    return {std::move(loss), std::move(logits)};
+    return cross_entropy(g, view(g, logits, {b * s, v}), view(g, shifted, {b * s}));
   }
   Var shifted = contiguous(g, slice(g, logits, {b, s - 1, v}));
   Var targets = contiguous(g, slice(g, labels, {b, s - 1}));
   shifted = view(g, std::move(shifted), {b * (s - 1), v});
   targets = view(g, std::move(targets), {b * (s - 1)});
-  Var loss = cross_entropy(g, shifted, targets);
-  return {std::move(loss), std::move(logits)};
+  return cross_entropy(g, shifted, targets);
+}
+
+}  // namespace
+
+// LlamaForCausalLM.forward by release: see LossKind. The shifted copy is a local of the forward;
+// the logits go back with the loss.
+LossResult language_model_loss(GraphBuilder& g, Var logits, const Var& labels, bool used) {
+  if (g.facts().loss != LossKind::shift_then_upcast)
+    logits = cast(g, std::move(logits), DType::f32);
+  if (used) return {shifted_loss(g, logits, labels), std::move(logits)};
+  const auto no_grad = g.no_grad();
+  return {shifted_loss(g, logits, labels), std::move(logits)};
 }
 
 }  // namespace sim::plan

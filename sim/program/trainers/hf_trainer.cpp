@@ -20,6 +20,8 @@ void run(Session& session, Strategy& strategy, const Optimizer& optimizer,
          Assumptions& assumptions) {
   initialise(session, assumptions);
   LoadedModel model = load_model(session);
+  copy_reference(session, model);
+  prepare_adapters(session, model);
   session.builder.phase("wrap");
   strategy.wrap(session, model);
   session.builder.phase("optimizer_init");

@@ -18,6 +18,8 @@ struct Trainer {
   plan::AttentionKind (*flash_attention)();
   void (*run)(Session& session, Strategy& strategy, const Optimizer& optimizer,
               Assumptions& assumptions);
+  bool prepares_plain_models = false;  // also what is not packed goes through phases/prepare.cpp
+  std::string_view reference = "reference";  // DPO: prefix of the reference model's modules
 };
 const Catalog<Trainer>& trainer_catalog();
 
