@@ -202,26 +202,33 @@ Var run_layers(GraphBuilder& g, const DecoderShape& s, const Decoder& d, const V
   return rms_norm(g, std::move(hidden), d.norm);
 }
 
-Var run_decoder(GraphBuilder& g, const DecoderShape& s, const Decoder& d, const Var& ids) {
+struct DecoderOutput {
+  Var logits;
+  Var hidden;  // a local of the causal model's forward until its loss is computed
+};
+
+DecoderOutput run_decoder(GraphBuilder& g, const DecoderShape& s, const Decoder& d,
+                          const Var& ids) {
   Var hidden = run_layers(g, s, d, ids);
   auto scope = g.scope(d.head.path);
-  return linear(g, hidden, d.head);
+  Var logits = linear(g, hidden, d.head);
+  return {std::move(logits), std::move(hidden)};
 }
 
 // The reference's logits: of a copy of the model, or of the policy with its adapters switched off.
 Var run_reference(GraphBuilder& g, const DecoderShape& s, const Decoder& policy,
                   const std::optional<Decoder>& copy, const Var& ids, const Var& labels) {
   const auto no_grad = g.no_grad();
-  Var logits;
+  DecoderOutput out;
   if (copy) {
-    logits = run_decoder(g, s, *copy, ids);
+    out = run_decoder(g, s, *copy, ids);
   } else {
     const auto plain = g.without_adapters();
     Decoder again = policy;
     for (Layer& layer : again.layers) layer.block = g.repeat_block(layer.block);
-    logits = run_decoder(g, s, again, ids);
+    out = run_decoder(g, s, again, ids);
   }
-  return language_model_loss(g, std::move(logits), labels, false).logits;
+  return language_model_loss(g, std::move(out.logits), labels, false).logits;
 }
 
 }  // namespace
@@ -237,13 +244,14 @@ Var build_decoder(GraphBuilder& g, const DecoderShape& s) {
   const Var ids = g.input({DType::i64, batch});
   const Var labels = g.input({DType::i64, batch});
   const Var attention_mask = g.input({DType::b1, batch});
-  Var logits = run_decoder(g, s, policy, ids);
+  DecoderOutput out = run_decoder(g, s, policy, ids);
   if (!g.facts().preference_pairs) {
     auto scope = g.scope("loss");
-    return std::move(language_model_loss(g, std::move(logits), labels).loss);
+    return std::move(language_model_loss(g, std::move(out.logits), labels).loss);
   }
   // The model's own loss is computed, too, as the batch has labels.
-  logits = language_model_loss(g, std::move(logits), labels, false).logits;
+  Var logits = language_model_loss(g, std::move(out.logits), labels, false).logits;
+  out.hidden.reset();
   Var reference = run_reference(g, s, policy, copy, ids, labels);
   auto scope = g.scope("loss");
   return preference_loss(g, std::move(logits), std::move(reference), labels);

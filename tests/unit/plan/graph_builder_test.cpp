@@ -104,7 +104,7 @@ TEST_CASE("a block knows what it reads and what outlives it") {
   Var x = g.input({DType::bf16, {1, 4, 8}});
   Var before = silu(g, x);
   g.begin_block(block);
-  Var inside = linear(g, before, {w, std::nullopt});
+  Var inside = matrix_product(g, before, w, std::nullopt);
   Var out = silu(g, inside);
   g.end_block(block, out);
   Var after = add(g, out, inside);  // `inside` is dropped after the block
