@@ -19,6 +19,11 @@ memory::HostMemoryKind kind_of(HostMemoryKind kind) {
   return memory::HostMemoryKind::anonymous;
 }
 
+// The processes of a host map the same files, whose pages it holds once: the first one's.
+bool is_counted_elsewhere(HostMemoryKind kind, int local) {
+  return kind == HostMemoryKind::file_backed && local != 0;
+}
+
 template <class Record>
 void raise_peaks(Record& record, const memory::HostMemory& memory) {
   const memory::HostUse use = memory.use();
@@ -59,6 +64,7 @@ Hosts::Hosts(const Machine& machine, const RankClasses& classes)
 std::optional<Hosts::Kill> Hosts::allocate(std::uint32_t rank_class, HostMemoryKind kind,
                                            Bytes size) {
   for (const Process& process : processes_of_[rank_class]) {
+    if (is_counted_elsewhere(kind, process.local)) continue;
     Model& model = models_[process.model];
     model.memory.allocate(process.local, kind_of(kind), size);
     if (const std::optional<int> victim = model.memory.victim()) {
@@ -72,6 +78,7 @@ std::optional<Hosts::Kill> Hosts::allocate(std::uint32_t rank_class, HostMemoryK
 
 void Hosts::free(std::uint32_t rank_class, HostMemoryKind kind, Bytes size) {
   for (const Process& process : processes_of_[rank_class]) {
+    if (is_counted_elsewhere(kind, process.local)) continue;
     models_[process.model].memory.free(process.local, kind_of(kind), size);
     // What others give back can let file pages stay.
     note(models_[process.model]);

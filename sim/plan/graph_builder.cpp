@@ -1,5 +1,7 @@
 #include "sim/plan/graph_builder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -40,18 +42,61 @@ GraphBuilder::ScopeGuard GraphBuilder::scope(const std::string& path) {
   return ScopeGuard(*this, previous);
 }
 
-Weight GraphBuilder::parameter(const std::string& module, std::string_view name, Shape shape,
-                               bool trainable) {
+Weight GraphBuilder::add_parameter(const std::string& module, std::string_view name,
+                                   Parameter parameter) {
   auto guard = scope(module);
-  const ParameterId id = graph_.parameters.push_back(
-      {scope_, module + "." + std::string(name), {weights_, shape}, trainable});
-  return {id, {facts_.compute, shape}, trainable};
+  parameter.scope = scope_;
+  parameter.name = fmt::format("{}.{}", module, name);
+  if (parameter.matrix.rank == 0) parameter.matrix = parameter.type.shape;
+  // A wrapper that computes in another type than the weights are loaded in casts all of them.
+  const bool as_held = facts_.compute == weights_;
+  const Weight weight{{graph_.parameters.next_id()},
+                      {as_held ? parameter.type.dtype : facts_.compute, parameter.matrix},
+                      parameter.trainable};
+  graph_.parameters.push_back(std::move(parameter));
+  return weight;
+}
+
+Weight GraphBuilder::parameter(const std::string& module, std::string_view name, Shape shape) {
+  Parameter p;
+  p.trainable = !facts_.adapters && !frozen_copy_;
+  if (frozen_copy_) p.origin = Parameter::Origin::reference;
+  p.loaded = weights_;
+  p.type = {facts_.frozen.value_or(weights_), shape};
+  return add_parameter(module, name, std::move(p));
+}
+
+Weight GraphBuilder::packed_parameter(const std::string& module, std::string_view name,
+                                      Shape shape) {
+  const PackedWeights& packed = *facts_.packed;
+  Parameter p;
+  p.trainable = false;
+  p.loaded = packed.storage;
+  p.matrix = shape;
+  // functional.py quantize_4bit: ((n + 1) // (2 * itemsize), 1) elements of the storage type.
+  const std::int64_t per_element = bits(packed.storage) / 4;
+  p.type = packed.code == PackedWeights::Code::int8
+               ? TensorType{DType::i8, {shape.elements()}}
+               : TensorType{packed.storage, {(shape.elements() + 1) / per_element, 1}};
+  Weight weight = add_parameter(module, name, std::move(p));
+  weight.type.dtype = packed.unpacked;
+  return weight;
+}
+
+Weight GraphBuilder::adapter_parameter(const std::string& module, std::string_view name,
+                                       Shape shape) {
+  Parameter p;
+  p.origin = Parameter::Origin::adapter;
+  p.loaded = facts_.adapters->dtype;
+  p.type = {facts_.adapters->dtype, shape};
+  return add_parameter(module, name, std::move(p));
 }
 
 BufferId GraphBuilder::buffer(const std::string& module, std::string_view name, TensorType type,
                               bool persistent) {
   auto guard = scope(module);
-  return graph_.buffers.push_back({scope_, module + "." + std::string(name), type, persistent});
+  return graph_.buffers.push_back({scope_, fmt::format("{}.{}", module, name), type, persistent,
+                                   graph_.parameters.next_id().value});
 }
 
 Var GraphBuilder::input(TensorType type) {
@@ -61,6 +106,8 @@ Var GraphBuilder::input(TensorType type) {
   graph_.inputs.push_back(id);
   return Var(this, id);
 }
+
+void GraphBuilder::require_grad(const Var& value) { graph_.values[value.id()].needs_grad = true; }
 
 BlockId GraphBuilder::begin_block_parameters(const std::string& path, std::string_view class_name) {
   auto guard = scope(path);
@@ -75,7 +122,16 @@ void GraphBuilder::end_block_parameters(BlockId block) {
   graph_.blocks[block].parameters.end = graph_.parameters.next_id().value;
 }
 
+BlockId GraphBuilder::repeat_block(BlockId block) {
+  Block again;
+  again.scope = graph_.blocks[block].scope;
+  again.class_name = graph_.blocks[block].class_name;
+  again.parameters = graph_.blocks[block].parameters;
+  return graph_.blocks.push_back(std::move(again));
+}
+
 void GraphBuilder::begin_block(BlockId block) {
+  graph_.blocks[block].no_grad = !grad_enabled_;
   graph_.blocks[block].nodes.begin = graph_.nodes.next_id().value;
   graph_.blocks[block].values.begin = graph_.values.next_id().value;
 }
@@ -186,8 +242,8 @@ OpNode& Node::node() { return graph_.graph_.nodes[id_]; }
 int Node::in(Var x) {
   graph_.graph_.operands.push_back({Operand::Kind::value, x.id().value});
   ++node().inputs.end;
-  operand_needs_.push_back(x.needs_grad());
-  node().needs_grad |= x.needs_grad();
+  operand_needs_.push_back(graph_.grad_enabled_ && x.needs_grad());
+  node().needs_grad |= operand_needs_.back();
   inputs_.push_back(std::move(x));
   return static_cast<int>(operand_needs_.size()) - 1;
 }
@@ -195,8 +251,8 @@ int Node::in(Var x) {
 int Node::in(const Weight& w) {
   graph_.graph_.operands.push_back({Operand::Kind::parameter, w.id.value});
   ++node().inputs.end;
-  operand_needs_.push_back(w.needs_grad);
-  node().needs_grad |= w.needs_grad;
+  operand_needs_.push_back(graph_.grad_enabled_ && w.needs_grad);
+  node().needs_grad |= operand_needs_.back();
   return static_cast<int>(operand_needs_.size()) - 1;
 }
 

@@ -66,6 +66,7 @@ class GraphBuilder {
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
   const Implementations& facts() const { return facts_; }
+  DType weights() const { return weights_; }  // the type that they are loaded in
 
   // Modules. `path` is the full dotted path; scopes nest by RAII.
   class ScopeGuard {
@@ -81,17 +82,42 @@ class GraphBuilder {
   };
   [[nodiscard]] ScopeGuard scope(const std::string& path);
 
-  Weight parameter(const std::string& module, std::string_view name, Shape shape,
-                   bool trainable = true);
+  // A parameter of the checkpoint; frozen where adapters are trained.
+  // Switches that hold until the guard goes.
+  class SwitchGuard {
+   public:
+    SwitchGuard(bool& flag, bool value) : flag_(flag), previous_(flag) { flag = value; }
+    ~SwitchGuard() { flag_ = previous_; }
+    SwitchGuard(const SwitchGuard&) = delete;
+    SwitchGuard& operator=(const SwitchGuard&) = delete;
+
+   private:
+    bool& flag_;
+    bool previous_;
+  };
+  [[nodiscard]] SwitchGuard no_grad() { return {grad_enabled_, false}; }
+  [[nodiscard]] SwitchGuard without_adapters() { return {adapters_enabled_, false}; }
+  // Parameters registered meanwhile are a frozen copy of the checkpoint's.
+  [[nodiscard]] SwitchGuard frozen_copy() { return {frozen_copy_, true}; }
+  bool grad_enabled() const { return grad_enabled_; }
+  bool adapters_enabled() const { return adapters_enabled_; }
+
+  Weight parameter(const std::string& module, std::string_view name, Shape shape);
+  // The same, packed as facts().packed says.
+  Weight packed_parameter(const std::string& module, std::string_view name, Shape shape);
+  Weight adapter_parameter(const std::string& module, std::string_view name, Shape shape);
   BufferId buffer(const std::string& module, std::string_view name, TensorType type,
                   bool persistent);
   Var input(TensorType type);  // of the batch; never needs grad
+  void require_grad(
+      const Var& value);  // Tensor.requires_grad_ of what no operator gives a gradient
 
   // A block's parameters are those registered between begin_ and end_block_parameters; its nodes
   // those between begin_ and end_block.
   BlockId begin_block_parameters(const std::string& path, std::string_view class_name);
   void end_block_parameters(BlockId block);
   void begin_block(BlockId block);
+  BlockId repeat_block(BlockId block);  // the same module, called once more
   void end_block(BlockId block, const Var& output);
 
   // The weight as autocast hands it to a matrix product: cast once per forward and kept in
@@ -107,11 +133,13 @@ class GraphBuilder {
   void retain(ValueId id) { ++references_[id]; }
   void release(ValueId id);
   GraphKernelId intern(compute::Kernel kernel);
+  Weight add_parameter(const std::string& module, std::string_view name, Parameter parameter);
 
   Implementations facts_;
   DType weights_;
   LayerGraph graph_;
   ScopeId scope_;
+  bool grad_enabled_ = true, adapters_enabled_ = true, frozen_copy_ = false;
   IdVector<ValueId, int> references_;
   std::unordered_map<std::string, ScopeId> scope_ids_;
   std::unordered_multimap<std::size_t, GraphKernelId> kernel_ids_;

@@ -40,8 +40,14 @@ struct Scope {
 struct Parameter {
   ScopeId scope;     // of its module
   std::string name;  // full dotted name: model.layers.0.self_attn.q_proj.weight
-  TensorType type;   // as loaded (master precision)
+  TensorType type;   // as trained (master precision, or packed)
   bool trainable = true;
+  // From the checkpoint; made by the script; a frozen copy of the checkpoint's.
+  enum class Origin : std::uint8_t { checkpoint, adapter, reference } origin = Origin::checkpoint;
+  DType loaded = DType::f32;  // before the script prepares it for training
+  Shape matrix;               // the weight that a packed one stands for; else as `type`
+  bool packed() const { return !(matrix == type.shape); }
+  TensorType as_loaded() const { return {loaded, type.shape}; }
 };
 
 struct Buffer {
@@ -49,6 +55,7 @@ struct Buffer {
   std::string name;
   TensorType type;
   bool persistent = false;  // in the state dict
+  std::uint32_t after = 0;  // parameters registered before it: its place among them
 };
 
 struct Value {
@@ -115,6 +122,7 @@ struct Block {
   Range nodes;                  // OpNodeIds
   Range parameters;             // ParameterIds, in module traversal order
   Range values;                 // ValueIds made inside
+  bool no_grad = false;         // runs under torch.no_grad: neither recomputed nor run backward
   std::vector<ValueId> inputs;  // activations it reads from outside, the hidden state first
   ValueId output;
   std::vector<ValueId>

@@ -79,7 +79,7 @@ void check_model(const ModelSpec& model, Diagnostics& diagnostics) {
 
 std::int64_t parameter_count(const LayerGraph& graph) {
   std::int64_t n = 0;
-  for (const Parameter& p : graph.parameters) n += p.type.shape.elements();
+  for (const Parameter& p : graph.parameters) n += p.matrix.elements();
   return n;
 }
 

@@ -45,6 +45,7 @@ class Builder {
 
   // Work. The scope of an op is the one set last.
   void set_scope(ScopeId scope) { scope_ = scope; }
+  ScopeId current_scope() const { return scope_; }
   void launch(KernelId kernel, StreamRole stream = StreamRole::compute);
   void launch(const compute::Kernel& k, StreamRole stream = StreamRole::compute) {
     launch(kernel(k), stream);

@@ -31,6 +31,7 @@ Software resolve_software(const Scenario& scenario, Assumptions& assumptions, Di
   for (const Library* library : library_catalog().entries()) {
     const std::string name(library->name);
     if (software.releases.contains(name)) continue;
+    if (library->used_by != nullptr && !library->used_by(scenario.job)) continue;
     std::string_view text = library->newest;
     std::string why = "no release is named: the newest that is known";
     if (library->beside_torch != nullptr) {
@@ -83,6 +84,29 @@ void check_names(const Scenario& scenario, Diagnostics& diagnostics) {
   if (optimizer != nullptr) optimizer->check(job.optimizer_options, diagnostics);
 }
 
+namespace {
+
+// Packed weights, adapters, and what preparing the model for training makes of the rest.
+bool choose_adapters(const Scenario& scenario, const Software& software, const Trainer& trainer,
+                     plan::Implementations& f, Assumptions& assumptions, Diagnostics& diagnostics) {
+  const std::size_t errors = diagnostics.error_count();
+  f.packed = read_quantization(scenario, software, assumptions, diagnostics);
+  f.adapters = read_adapters(scenario, software, f.packed, assumptions, diagnostics);
+  if (f.packed && !f.adapters) {
+    diagnostics.error(scenario.job.quantization->at, "packed weights cannot be trained",
+                      "add job.lora, e.g. {rank: 16, targets: all-linear}");
+  }
+  if (!f.adapters || diagnostics.error_count() > errors) {
+    return diagnostics.error_count() == errors;
+  }
+  f.input_embeddings_need_grad = scenario.job.checkpointing != ActivationCheckpointing::none;
+  f.casts_unpacked = prepares_adapters(scenario, trainer.prepares_plain_models, assumptions);
+  if (f.casts_unpacked) f.frozen = DType::f32;
+  return true;
+}
+
+}  // namespace
+
 std::optional<plan::Implementations> choose_implementations(const Scenario& scenario,
                                                             const Software& software,
                                                             Assumptions& assumptions,
@@ -92,7 +116,9 @@ std::optional<plan::Implementations> choose_implementations(const Scenario& scen
   const Framework* framework = choose_framework(scenario, spec, diagnostics);
   if (trainer == nullptr || framework == nullptr) return std::nullopt;
   plan::Implementations f;
-  apply_modelling_code(software, f);
+  apply_modelling_code(software, scenario.model.architecture.name, f);
+  if (!choose_adapters(scenario, software, *trainer, f, assumptions, diagnostics))
+    return std::nullopt;
   Named attention = scenario.job.attention;
   if (attention.name.empty()) {
     attention.name = trainer->default_attention(software);
@@ -115,6 +141,11 @@ std::optional<plan::Implementations> choose_implementations(const Scenario& scen
   f.labels_are_ids = trainer->bare_batch;
   f.padding_mask = !trainer->bare_batch;
   f.multiprocessors = scenario.cluster.gpu.multiprocessors;
+  if (scenario.job.objective == Objective::dpo) {
+    f.preference_pairs = true;
+    f.batch *= 2;  // chosen and rejected
+    if (!f.adapters) f.reference = trainer->reference;
+  }
   framework->precision(scenario, spec, trainer->wrapper(software), f);
   return f;
 }

@@ -21,6 +21,9 @@ struct LoadedModel {
   IdVector<plan::ParameterId, TensorId> device;  // none: still on the host
   IdVector<plan::ParameterId, HostBufferId> host;
   IdVector<plan::BufferId, TensorId> buffers;
+  IdVector<plan::BufferId, HostBufferId> host_buffers;
+  // What belongs to a packed weight on the device: scales, tables.
+  IdVector<plan::ParameterId, std::vector<TensorId>> scales;
 };
 
 // One tensor that the optimizer updates, and what belongs to it on this rank.
@@ -28,9 +31,10 @@ struct ParameterState {
   ScopeId scope;
   std::int64_t elements = 0;
   DType dtype = DType::f32;
-  bool flat = false;                // a flat parameter of several weights
-  TensorId parameter, gradient;     // gradient: none between zero_grad and the next backward
-  std::vector<TensorId> optimizer;  // made lazily by the first step
+  bool flat = false;                     // a flat parameter of several weights
+  TensorId parameter, gradient;          // gradient: none between zero_grad and the next backward
+  std::vector<TensorId> optimizer;       // made lazily by the first step
+  std::vector<HostBufferId> paged = {};  // those of its states that lie in managed memory
 };
 
 // An entry of a state dict: on the device, on the host, or neither (this rank does not keep it).

@@ -29,8 +29,9 @@ class Strategy : public TrainingHook {
 // What a trainer hands to the wrapper instead of leaving it to the wrapper's own defaults.
 struct WrapperSettings {
   bool sets_mixed_precision = false;  // MixedPrecision from the autocast dtype
-  std::optional<bool> limit_all_gathers;
-  std::optional<bool> backward_prefetch;
+  std::optional<bool> limit_all_gathers = {};
+  std::optional<bool> backward_prefetch = {};
+  std::optional<bool> find_unused_parameters = {};
 };
 
 // A framework: which strategy under which options. One file each in frameworks/.

@@ -86,13 +86,13 @@ void Walker::forward_block(BlockId id) {
   const Block& block = plan_.graph.blocks[id];
   builder_.set_scope(scopes_[block.scope]);
   hook_.before_block_forward(*this, id, false);
-  if (plan_.recompute) {
+  if (recomputes(block)) {
     for (ValueId v : block.inputs) {
       builder_.retain(slot(v));
       builder_.saved_by(slot(v), builder_.label("activation checkpoint"));
     }
   }
-  run_nodes(block.nodes, !plan_.recompute);
+  run_nodes(block.nodes, !recomputes(block));
   builder_.set_scope(scopes_[block.scope]);
   hook_.after_block_forward(*this, id, false);
 }
@@ -151,10 +151,18 @@ void Walker::distribute(const OpNode& node, std::uint8_t operand, Gradient gradi
 void Walker::backward_node(OpNodeId id) {
   const LayerGraph& g = plan_.graph;
   const OpNode& node = g.nodes[id];
-  if (!node.needs_grad) return;
+  const auto outputs = LayerGraph::slice(g.outputs, node.outputs);
+  if (!node.needs_grad) {
+    // The gradient of a leaf that asks for one (an embedding's output) ends here.
+    for (ValueId v : outputs) {
+      if (Gradient& held = gradients_[v]; held.valid()) {
+        builder_.release(std::exchange(held, Gradient{}).tensor);
+      }
+    }
+    return;
+  }
   const ScopeId scope = scopes_[node.scope];
   builder_.set_scope(scope);
-  const auto outputs = LayerGraph::slice(g.outputs, node.outputs);
   std::array<Gradient, 4> incoming;
   bool any = false;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -213,8 +221,9 @@ void Walker::backward_nodes(Range nodes) {
 
 void Walker::backward_block(BlockId id) {
   const Block& block = plan_.graph.blocks[id];
+  if (block.no_grad) return;
   builder_.set_scope(scopes_[block.scope]);
-  if (!plan_.recompute) {
+  if (!recomputes(block)) {
     hook_.before_block_backward(*this, id);
     backward_nodes(block.nodes);
     hook_.after_block_backward(*this, id);

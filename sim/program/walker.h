@@ -44,6 +44,7 @@ class Walker {
   };
   void distribute(const plan::OpNode& node, std::uint8_t operand, Gradient gradient);
   void use_workspace(bool backward);
+  bool recomputes(const plan::Block& block) const { return plan_.recompute && !block.no_grad; }
   TensorId slot(plan::ValueId v) const { return slots_[plan_.graph.values[v].storage]; }
 
   const plan::Plan& plan_;

@@ -31,6 +31,10 @@ constexpr Choice<ActivationCheckpointing> kCheckpointing[] = {
     {"true", ActivationCheckpointing::full}};
 constexpr Choice<WeightsSource> kWeightsSources[] = {{"checkpoint", WeightsSource::checkpoint},
                                                      {"random", WeightsSource::random}};
+constexpr Choice<LoadingSpec::Format> kFormats[] = {
+    {"safetensors", LoadingSpec::Format::safetensors}, {"bin", LoadingSpec::Format::bin}};
+constexpr Choice<Objective> kObjectives[] = {{"language_model", Objective::language_model},
+                                             {"dpo", Objective::dpo}};
 constexpr Choice<SaveSpec::StateDict> kStateDicts[] = {{"full", SaveSpec::StateDict::full},
                                                        {"sharded", SaveSpec::StateDict::sharded},
                                                        {"local", SaveSpec::StateDict::local}};
@@ -98,6 +102,19 @@ PrecisionSpec read_precision(ConfigReader precision) {
   if (const auto mixed = precision.find<bool>("mixed_precision"))
     spec.mixed_precision = mixed->value;
   precision.finish();
+  return spec;
+}
+
+LoadingSpec read_loading(ConfigReader loading) {
+  LoadingSpec spec;
+  const auto take = [](const auto& found, auto& field) {
+    if (found) field = found->value;
+  };
+  take(loading.find_choice<LoadingSpec::Format>("format", kFormats), spec.format);
+  spec.file_dtype = loading.find_choice<DType>("file_dtype", kWeightTypes);
+  take(loading.find<Bytes>("shard_size"), spec.shard_size);
+  take(loading.find<bool>("low_cpu_mem_usage"), spec.low_cpu_mem_usage);
+  loading.finish();
   return spec;
 }
 
@@ -227,6 +244,11 @@ JobSpec read_job(const ConfigNode& node, ReadContext& context) {
       reader
           .choice<WeightsSource>("weights", kWeightsSources, "fine-tuning starts from a checkpoint")
           .value;
+  job.loading = read_loading(reader.section("loading"));
+  if (const auto objective = reader.find_choice<Objective>("objective", kObjectives))
+    job.objective = objective->value;
+  if (const ConfigNode* packing = reader.find_node("quantization")) job.quantization = *packing;
+  if (const ConfigNode* adapters = reader.find_node("lora")) job.lora = *adapters;
   if (reader.has("save")) job.save = read_save(reader.section("save"));
   reader.finish();
   return job;

@@ -63,6 +63,17 @@ enum class WeightsSource : std::uint8_t {
   random       // from_config on the device: no file is read
 };
 
+// How from_pretrained reads the checkpoint. What is absent is as the release and the trainer do it.
+struct LoadingSpec {
+  enum class Format : std::uint8_t { safetensors, bin };
+  std::optional<Format> format;
+  std::optional<Located<DType>> file_dtype;  // of the stored weights; else config.json's
+  std::optional<Bytes> shard_size;           // most that one file of the checkpoint holds
+  std::optional<bool> low_cpu_mem_usage;
+};
+
+enum class Objective : std::uint8_t { language_model, dpo };
+
 struct SaveSpec {
   enum class StateDict : std::uint8_t { full, sharded, local };
   enum class Place : std::uint8_t { gpu, cpu };  // where the gathered entries live: offload_to_cpu
@@ -91,6 +102,9 @@ struct JobSpec {
   Named attention;  // eager, sdpa, flash_attention_2; no name = the release's own choice
   std::optional<Located<double>> max_grad_norm;
   WeightsSource weights = WeightsSource::checkpoint;
+  LoadingSpec loading;
+  Objective objective = Objective::language_model;
+  std::optional<ConfigNode> quantization, lora;     // read by the libraries that do it
   std::optional<SaveSpec> save;                     // absent = nothing is saved
   std::optional<Located<std::int64_t>> vocab_size;  // after the script resized the embeddings
   ConfigNode node;  // the whole `job` map, for extensions that read their own keys

@@ -66,8 +66,18 @@ Var flash_packed(GraphBuilder& g, Heads h, const Attention& m) {
   return view(g, std::move(out), {b, s, m.heads * d});
 }
 
+// The kernel knows 16 bits only; fp32 (upcast norms) is cast back first, to autocast's type or fp16
+// (modeling_llama.py LlamaFlashAttention2.forward, "cast back to the correct dtype").
+Var in_sixteen_bits(GraphBuilder& g, Var x) {
+  if (x.dtype() != DType::f32) return x;
+  return cast(g, std::move(x), g.facts().autocast.value_or(DType::f16));
+}
+
 Var flash_2(GraphBuilder& g, Heads h, const Attention& m) {
   const std::int64_t b = h.q.shape()[0], s = h.q.shape()[2], d = m.head_dim;
+  h.q = in_sixteen_bits(g, std::move(h.q));
+  h.k = in_sixteen_bits(g, std::move(h.k));
+  h.v = in_sixteen_bits(g, std::move(h.v));
   h.q = view(g, std::move(h.q), {b, s, m.heads, d});
   h.k = view(g, std::move(h.k), {b, s, m.kv_heads, d});
   h.v = view(g, std::move(h.v), {b, s, m.kv_heads, d});
@@ -88,6 +98,10 @@ AttentionKind sdpa_kernel(const GraphBuilder& g, const Heads& h, const Var* mask
 
 Var scaled_dot_product(GraphBuilder& g, Heads h, const Attention& m, const Var* mask) {
   const std::int64_t b = h.q.shape()[0], s = h.q.shape()[2], d = m.head_dim;
+  // scaled_dot_product_attention is on autocast's list of 16-bit operators.
+  h.q = autocast(g, std::move(h.q));
+  h.k = autocast(g, std::move(h.k));
+  h.v = autocast(g, std::move(h.v));
   if (mask != nullptr || !g.facts().sdpa_groups_heads) {
     const Shape full{b, m.heads, s, d};
     h.k = repeat_heads(g, std::move(h.k), full);

@@ -1,5 +1,7 @@
 #include "sim/plan/layers/decoder.h"
 
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -128,9 +130,10 @@ GatedMlp mlp_module(GraphBuilder& g, const std::string& path, const DecoderShape
   return m;
 }
 
-Layer layer_module(GraphBuilder& g, std::int64_t index, const DecoderShape& s) {
+Layer layer_module(GraphBuilder& g, const std::string& prefix, std::int64_t index,
+                   const DecoderShape& s) {
   Layer layer;
-  layer.path = "model.layers." + std::to_string(index);
+  layer.path = fmt::format("{}model.layers.{}", prefix, index);
   layer.block = g.begin_block_parameters(layer.path, s.names.block_class);
   const auto norms = [&] {
     layer.attention_norm =
@@ -161,65 +164,111 @@ Var run_layer(GraphBuilder& g, const Layer& layer, const Var& input,
   return h;
 }
 
-struct ModelOutput {
-  Var hidden;
-  Var last_layer;  // LlamaModel's frame still holds it when the norm has run; it returns only
-                   // `hidden`
+struct Decoder {
+  std::string prefix;  // of all its modules' paths
+  Weight table;
+  std::vector<Layer> layers;
+  RmsNorm norm;
+  Linear head;
+  BufferId inv_freq;  // of the model, where the release keeps it there
 };
 
-Var run_model(GraphBuilder& g, const DecoderShape& s, const Weight& table,
-              const std::vector<Layer>& layers, const RmsNorm& norm, BufferId inv_freq,
-              const Var& ids) {
+Decoder decoder_modules(GraphBuilder& g, const DecoderShape& s, const std::string& prefix) {
+  Decoder d;
+  d.prefix = prefix;
+  d.table =
+      g.parameter(prefix + std::string(s.names.embedding), "weight", {s.vocab_size, s.hidden_size});
+  for (std::int64_t i = 0; i < s.layers; ++i) d.layers.push_back(layer_module(g, prefix, i, s));
+  d.norm = rms_norm_module(g, prefix + "model.norm", s.hidden_size);
+  if (g.facts().rotary_from_positions) {
+    d.inv_freq =
+        g.buffer(prefix + "model.rotary_emb", "inv_freq", {DType::f32, {s.head_dim / 2}}, false);
+  }
+  d.head.path = prefix + std::string(s.names.head);
+  d.head.weight = d.table;
+  if (!s.tied) {
+    d.head = linear_module(g, d.head.path, s.vocab_size, s.hidden_size, false, LinearRole::head);
+  }
+  return d;
+}
+
+Var run_layers(GraphBuilder& g, const DecoderShape& s, const Decoder& d, const Var& ids) {
   const std::int64_t b = ids.shape()[0], n = ids.shape()[1];
   Var embedded;
   {
-    auto scope = g.scope(std::string(s.names.embedding));
-    embedded = embedding(g, ids, table);
+    auto scope = g.scope(d.prefix + std::string(s.names.embedding));
+    embedded = embedding(g, ids, d.table);
+    if (g.facts().input_embeddings_need_grad && g.grad_enabled()) g.require_grad(embedded);
   }
-  auto scope = g.scope("model");
+  auto scope = g.scope(d.prefix + "model");
   Var positions = make(g, {DType::i64, {1, n}});
   Var mask;
   if (g.facts().masks_materialised) mask = make(g, {embedded.dtype(), {b, 1, n, n}});
   RotaryValues rotary;
   AttentionInputs inputs{&positions, mask ? &mask : nullptr, nullptr};
   if (g.facts().rotary_from_positions) {
-    rotary = rotary_values(g, {s.head_dim, {}, {}, inv_freq}, positions, embedded.dtype());
+    rotary = rotary_values(g, {s.head_dim, {}, {}, d.inv_freq}, positions, embedded.dtype());
     inputs.rotary = &rotary;
   }
   Var hidden = embedded;  // inputs_embeds stays a local to the end
-  for (const Layer& layer : layers) hidden = run_layer(g, layer, hidden, inputs);
+  for (const Layer& layer : d.layers) hidden = run_layer(g, layer, hidden, inputs);
   const Var layer_outputs = hidden;
-  return rms_norm(g, std::move(hidden), norm);
+  return rms_norm(g, std::move(hidden), d.norm);
+}
+
+struct DecoderOutput {
+  Var logits;
+  Var hidden;  // a local of the causal model's forward until its loss is computed
+};
+
+DecoderOutput run_decoder(GraphBuilder& g, const DecoderShape& s, const Decoder& d,
+                          const Var& ids) {
+  Var hidden = run_layers(g, s, d, ids);
+  auto scope = g.scope(d.head.path);
+  Var logits = linear(g, hidden, d.head);
+  return {std::move(logits), std::move(hidden)};
+}
+
+// The reference's logits: of a copy of the model, or of the policy with its adapters switched off.
+Var run_reference(GraphBuilder& g, const DecoderShape& s, const Decoder& policy,
+                  const std::optional<Decoder>& copy, const Var& ids, const Var& labels) {
+  const auto no_grad = g.no_grad();
+  DecoderOutput out;
+  if (copy) {
+    out = run_decoder(g, s, *copy, ids);
+  } else {
+    const auto plain = g.without_adapters();
+    Decoder again = policy;
+    for (Layer& layer : again.layers) layer.block = g.repeat_block(layer.block);
+    out = run_decoder(g, s, again, ids);
+  }
+  return language_model_loss(g, std::move(out.logits), labels, false).logits;
 }
 
 }  // namespace
 
 Var build_decoder(GraphBuilder& g, const DecoderShape& s) {
-  const Weight table =
-      g.parameter(std::string(s.names.embedding), "weight", {s.vocab_size, s.hidden_size});
-  std::vector<Layer> layers;
-  for (std::int64_t i = 0; i < s.layers; ++i) layers.push_back(layer_module(g, i, s));
-  const RmsNorm norm = rms_norm_module(g, "model.norm", s.hidden_size);
-  BufferId inv_freq;
-  if (g.facts().rotary_from_positions) {
-    inv_freq = g.buffer("model.rotary_emb", "inv_freq", {DType::f32, {s.head_dim / 2}}, false);
+  const Decoder policy = decoder_modules(g, s, "");
+  std::optional<Decoder> copy;
+  if (!g.facts().reference.empty()) {
+    const auto frozen = g.frozen_copy();
+    copy = decoder_modules(g, s, g.facts().reference + ".");
   }
-  Linear head{table, std::nullopt};
-  if (!s.tied) head = linear_module(g, std::string(s.names.head), s.vocab_size, s.hidden_size);
-
   const Shape batch{g.facts().batch, g.facts().sequence};
   const Var ids = g.input({DType::i64, batch});
   const Var labels = g.facts().labels_are_ids ? ids : g.input({DType::i64, batch});
   const Var attention_mask = g.facts().padding_mask ? g.input({DType::b1, batch}) : Var();
-  Var hidden = run_model(g, s, table, layers, norm, inv_freq, ids);
-  Var logits;
-  {
-    auto scope = g.scope(std::string(s.names.head));
-    logits = linear(g, hidden, head);
+  DecoderOutput out = run_decoder(g, s, policy, ids);
+  if (!g.facts().preference_pairs) {
+    auto scope = g.scope("loss");
+    return std::move(language_model_loss(g, std::move(out.logits), labels).loss);
   }
+  // The model's own loss is computed, too, as the batch has labels.
+  Var logits = language_model_loss(g, std::move(out.logits), labels, false).logits;
+  out.hidden.reset();
+  Var reference = run_reference(g, s, policy, copy, ids, labels);
   auto scope = g.scope("loss");
-  LossResult result = language_model_loss(g, std::move(logits), labels);
-  return std::move(result.loss);
+  return preference_loss(g, std::move(logits), std::move(reference), labels);
 }
 
 }  // namespace sim::plan

@@ -10,6 +10,23 @@
 
 namespace sim::plan {
 
+// --- linear.cpp: a linear layer as the script made it: plain or packed, with adapters beside it or
+// not
+struct Linear {
+  std::string path;
+  Weight weight;               // [out, in]
+  std::optional<Weight> bias;  // [out]
+  bool packed = false;
+  struct Adapter {
+    Weight a, b;  // [rank, in], [out, rank]
+  };
+  std::optional<Adapter> adapter;
+};
+enum class LinearRole : std::uint8_t { inner, head };  // a head is never packed
+Linear linear_module(GraphBuilder& g, const std::string& path, std::int64_t out, std::int64_t in,
+                     bool bias = false, LinearRole role = LinearRole::inner);
+Var linear(GraphBuilder& g, Var x, const Linear& module);
+
 // --- rms_norm.cpp: LlamaRMSNorm
 struct RmsNorm {
   std::string path;
@@ -62,6 +79,11 @@ Var gated_mlp(GraphBuilder& g, const Var& x, const GatedMlp& module);
 struct LossResult {
   Var loss, logits;  // the model returns both
 };
-LossResult language_model_loss(GraphBuilder& g, Var logits, const Var& labels);
+// A loss that nobody uses leaves no graph behind.
+LossResult language_model_loss(GraphBuilder& g, Var logits, const Var& labels, bool used = true);
+
+// --- preference_loss.cpp: DPO on the logits of policy and reference over chosen and rejected
+// sequences
+Var preference_loss(GraphBuilder& g, Var policy, Var reference, const Var& labels);
 
 }  // namespace sim::plan

@@ -9,8 +9,9 @@ Rotary rotary_module(GraphBuilder& g, const std::string& path, std::int64_t head
   module.inv_freq =
       g.buffer(path, "inv_freq", {DType::f32, {head_dim / 2}}, g.facts().inv_freq_persistent);
   if (g.facts().rotary_cache_per_layer) {
-    module.cos = g.buffer(path, "cos_cached", {DType::f32, {1, 1, positions, head_dim}}, false);
-    module.sin = g.buffer(path, "sin_cached", {DType::f32, {1, 1, positions, head_dim}}, false);
+    const DType type = g.facts().rotary_cache_in_weight_type ? g.weights() : DType::f32;
+    module.cos = g.buffer(path, "cos_cached", {type, {1, 1, positions, head_dim}}, false);
+    module.sin = g.buffer(path, "sin_cached", {type, {1, 1, positions, head_dim}}, false);
   }
   return module;
 }

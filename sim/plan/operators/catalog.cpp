@@ -4,9 +4,9 @@
 namespace sim::plan {
 
 const Catalog<Operator>& operator_catalog() {
-  static constexpr const Operator* kAll[] = {&kLinear,    &kMatmul,      &kEmbedding, &kCast,
-                                             &kPointwise, &kReduce,      &kShape,     &kSoftmax,
-                                             &kAttention, &kCrossEntropy};
+  static constexpr const Operator* kAll[] = {
+      &kLinear, &kMatmul,  &kEmbedding, &kCast,         &kPointwise, &kReduce,
+      &kShape,  &kSoftmax, &kAttention, &kCrossEntropy, &kDropout,   &kPackedLinear};
   static constexpr Catalog<Operator> kCatalog("operator", kAll);
   return kCatalog;
 }

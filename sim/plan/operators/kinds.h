@@ -6,6 +6,6 @@
 namespace sim::plan {
 
 extern const Operator kLinear, kMatmul, kEmbedding, kCast, kPointwise, kReduce, kShape, kSoftmax,
-    kAttention, kCrossEntropy;
+    kAttention, kCrossEntropy, kDropout, kPackedLinear;
 
 }  // namespace sim::plan

@@ -6,13 +6,6 @@ namespace sim::plan {
 
 const Operator kLinear{"linear", "matrix product with a weight, with or without bias"};
 
-Linear linear_module(GraphBuilder& g, const std::string& path, std::int64_t out, std::int64_t in,
-                     bool bias) {
-  Linear module{g.parameter(path, "weight", {out, in}), std::nullopt};
-  if (bias) module.bias = g.parameter(path, "bias", {out});
-  return module;
-}
-
 namespace {
 
 // The weight is an operand as it stands, or as the value that autocast cast it to.
@@ -33,11 +26,12 @@ int add_operand(Node& n, WeightOperand& w) {
 
 }  // namespace
 
-Var linear(GraphBuilder& g, Var x, const Linear& module) {
+Var matrix_product(GraphBuilder& g, Var x, const Weight& weight_parameter,
+                   const std::optional<Weight>& bias) {
   x = autocast(g, std::move(x));
-  WeightOperand w = operand_of(g, module.weight);
+  WeightOperand w = operand_of(g, weight_parameter);
   WeightOperand b;
-  if (module.bias) b = operand_of(g, *module.bias);
+  if (bias) b = operand_of(g, *bias);
   const TensorType in = x.type();
   const TensorType weight = w.type();
   TensorType out = in;
@@ -51,7 +45,7 @@ Var linear(GraphBuilder& g, Var x, const Linear& module) {
   const int wi = add_operand(n, w);
   const Var kept_input = x;
   const int xi = n.in(std::move(x));
-  const int bi = module.bias ? add_operand(n, b) : -1;
+  const int bi = bias ? add_operand(n, b) : -1;
   Var y = n.out(out);
   n.workspace();
   n.launch(compute::kGemm, {flat_in, weight}, {flat_out});

@@ -15,13 +15,14 @@ namespace sim::plan {
 const Catalog<Operator>& operator_catalog();
 
 // --- linear.cpp: torch.nn.functional.linear; under autocast both sides are cast first.
-struct Linear {
-  Weight weight;               // [out, in]
-  std::optional<Weight> bias;  // [out]
-};
-Linear linear_module(GraphBuilder& g, const std::string& path, std::int64_t out, std::int64_t in,
-                     bool bias = false);
-Var linear(GraphBuilder& g, Var x, const Linear& module);
+// Weight [out, in], bias [out].
+Var matrix_product(GraphBuilder& g, Var x, const Weight& weight, const std::optional<Weight>& bias);
+
+// --- packed_linear.cpp: the same with a packed weight, which is unpacked for the moment
+Var packed_product(GraphBuilder& g, Var x, const Weight& weight, const std::optional<Weight>& bias);
+
+// --- dropout.cpp
+Var dropout(GraphBuilder& g, Var x);
 
 // --- matmul.cpp: batched product [.., m, k] x [.., k, n] -> [.., m, n]
 Var matmul(GraphBuilder& g, Var a, Var b);
@@ -46,6 +47,7 @@ Var scale(GraphBuilder& g, Var x);                        // times or divided by
 Var square(GraphBuilder& g, Var x);                       // x.pow(2)
 Var clamp_scores(GraphBuilder& g, Var x);                 // torch.max(x, tensor(finfo.min))
 Var add(GraphBuilder& g, Var a, Var b);                   // broadcasts; promotes dtypes
+Var add_in_place(GraphBuilder& g, Var a, Var b);          // a += b
 Var mul(GraphBuilder& g, Var a, Var b);                   // broadcasts; promotes dtypes
 Var mul_weight(GraphBuilder& g, const Weight& w, Var x);  // w [h] times x [.., h]
 Var trig(GraphBuilder& g, Var x);                         // cos or sin of what needs no grad
@@ -61,6 +63,7 @@ Var split_heads(GraphBuilder& g, Var x, Shape shape, bool turned);
 Var slice(GraphBuilder& g, Var x,
           Shape shape);                  // x[..., a:b]: no memory; its backward pads with zeros
 Var contiguous(GraphBuilder& g, Var x);  // copy
+Var clone(GraphBuilder& g, Var x);
 Var cat(GraphBuilder& g, Var a, Var b, Shape shape);
 Var stack3(GraphBuilder& g, Var a, Var b, Var c, Shape shape);
 Var gather_rows(GraphBuilder& g, BufferId table, Var index, TensorType out);  // table[position_ids]
@@ -79,5 +82,7 @@ Var sdpa_efficient(GraphBuilder& g, Var q, Var k, Var v, std::optional<Var> mask
 
 // --- cross_entropy.cpp: log_softmax + nll_loss on [n, v] logits, [n] labels; a scalar
 Var cross_entropy(GraphBuilder& g, Var logits, Var labels);
+// log_softmax + gather: the label's entry of each row [n]
+Var token_log_probabilities(GraphBuilder& g, Var logits, Var labels);
 
 }  // namespace sim::plan

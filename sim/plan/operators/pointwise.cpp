@@ -218,6 +218,25 @@ Var add(GraphBuilder& g, Var a, Var b) {
   return y;
 }
 
+Var add_in_place(GraphBuilder& g, Var a, Var b) {
+  const TensorType ta = a.type(), tb = b.type();
+  Node n(g, kAdd);
+  const int ai = n.in(std::move(a));
+  const int bi = n.in(std::move(b));
+  Var y = n.view(ai, ta);
+  n.launch(compute::kElementwise, {ta, tb}, {ta});
+  if (n.needs(ai)) n.pass(ai);
+  if (n.needs(bi)) {
+    if (ta == tb) {
+      n.pass(bi);
+    } else {
+      n.launch_backward(compute::kCopy, {ta}, {tb});
+      n.produce(bi, tb);
+    }
+  }
+  return y;
+}
+
 Var mul(GraphBuilder& g, Var a, Var b) {
   const TensorType ta = a.type(), tb = b.type();
   const TensorType out{promote(ta.dtype, tb.dtype), broadcast(ta.shape, tb.shape)};

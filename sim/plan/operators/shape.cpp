@@ -59,6 +59,8 @@ Var contiguous(GraphBuilder& g, Var x) {
   return y;
 }
 
+Var clone(GraphBuilder& g, Var x) { return contiguous(g, std::move(x)); }
+
 Var cat(GraphBuilder& g, Var a, Var b, Shape shape) {
   const TensorType out{a.dtype(), shape};
   Node n(g, kCat);

@@ -4,10 +4,10 @@
 
 namespace sim::program {
 
-extern const Framework kNone, kTorchFsdp1;
+extern const Framework kNone, kTorchDdp, kTorchFsdp1;
 
 const Catalog<Framework>& framework_catalog() {
-  static constexpr const Framework* kAll[] = {&kNone, &kTorchFsdp1};
+  static constexpr const Framework* kAll[] = {&kNone, &kTorchDdp, &kTorchFsdp1};
   static constexpr Catalog<Framework> kCatalog("strategy", kAll);
   return kCatalog;
 }

@@ -118,6 +118,9 @@ void Fsdp::wrap(Session& session, LoadedModel& model) {
       t = b.allocate(buffer.type.bytes(),
                      {MemoryClass::buffers, b.scope(buffer.name), buffer_label_});
       b.copy(buffer.type.bytes(), CopyDirection::host_to_device, true);
+      if (const HostBufferId made = model.host_buffers[plan::BufferId{i}]; made.valid()) {
+        b.host_free(made);
+      }
     }
   };
   for (UnitIndex u = 1; u < units_.size(); ++u) {

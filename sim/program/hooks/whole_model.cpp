@@ -2,6 +2,7 @@
 
 #include "sim/base/check.h"
 #include "sim/compute/kernels/kinds.h"
+#include "sim/plan/module_order.h"
 
 namespace sim::program {
 
@@ -21,29 +22,40 @@ WholeModel::WholeModel(const Session& session) : graph_(session.plan.graph) {
   }
 }
 
-void WholeModel::wrap(Session& session, LoadedModel& model) {
-  // Trainer's model.to(device): parameters, then buffers, module by module.
+void WholeModel::move(Session& session, LoadedModel& model, plan::ParameterId id) {
   Builder& b = session.builder;
-  for (std::uint32_t p = 0; p < graph_.parameters.size(); ++p) {
-    const plan::ParameterId id{p};
-    const plan::Parameter& parameter = graph_.parameters[id];
-    if (!model.device[id].valid()) {
-      b.set_scope(b.scope(parameter.name));
-      model.device[id] =
-          b.allocate(parameter.type.bytes(),
-                     {MemoryClass::parameters, b.scope(parameter.name), b.label("parameter")});
-      b.copy(parameter.type.bytes(), CopyDirection::host_to_device, true);
-      if (model.host[id].valid()) b.host_free(model.host[id]);
-    }
-    if (parameter.trainable) state_[state_of_[p]].parameter = model.device[id];
+  const plan::Parameter& parameter = graph_.parameters[id];
+  if (!model.device[id].valid()) {
+    b.set_scope(b.scope(parameter.name));
+    model.device[id] =
+        b.allocate(parameter.type.bytes(),
+                   {MemoryClass::parameters, b.scope(parameter.name), b.label("parameter")});
+    b.copy(parameter.type.bytes(), CopyDirection::host_to_device, true);
+    if (model.host[id].valid()) b.host_free(model.host[id]);
   }
-  for (std::uint32_t i = 0; i < graph_.buffers.size(); ++i) {
-    const plan::Buffer& buffer = graph_.buffers[plan::BufferId{i}];
-    TensorId& t = model.buffers[plan::BufferId{i}];
-    if (t.valid()) continue;
-    t = b.allocate(buffer.type.bytes(),
-                   {MemoryClass::buffers, b.scope(buffer.name), b.label("buffer")});
-    b.copy(buffer.type.bytes(), CopyDirection::host_to_device, true);
+  if (parameter.trainable) state_[state_of_[id.value]].parameter = model.device[id];
+}
+
+void WholeModel::move(Session& session, LoadedModel& model, plan::BufferId id) {
+  if (model.buffers[id].valid()) return;
+  Builder& b = session.builder;
+  const plan::Buffer& buffer = graph_.buffers[id];
+  const ScopeId scope = b.scope(buffer.name);
+  b.set_scope(scope);
+  model.buffers[id] =
+      b.allocate(buffer.type.bytes(), {MemoryClass::buffers, scope, b.label("buffer")});
+  b.copy(buffer.type.bytes(), CopyDirection::host_to_device, true);
+  if (model.host_buffers[id].valid()) b.host_free(model.host_buffers[id]);
+}
+
+// model.to(device): Module._apply visits a module's children before its own parameters and buffers.
+void WholeModel::wrap(Session& session, LoadedModel& model) {
+  for (const plan::ModuleTensor& t : plan::children_first(graph_)) {
+    if (t.parameter.valid()) {
+      move(session, model, t.parameter);
+    } else {
+      move(session, model, t.buffer);
+    }
   }
 }
 

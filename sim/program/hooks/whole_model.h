@@ -1,5 +1,5 @@
-// The whole model on one device, no wrapper: parameters stay where they were loaded, each gradient
-// is the parameter's own.
+// The whole model on one device: parameters stay where they were loaded or move there, each
+// gradient is the parameter's own.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace sim::program {
 
-class WholeModel final : public Strategy {
+class WholeModel : public Strategy {
  public:
   explicit WholeModel(const Session& session);
 
@@ -19,10 +19,14 @@ class WholeModel final : public Strategy {
   StateDict state_dict(Session& session, const SaveSpec& save) override;
   void parameter_gradient(Walker&, plan::ParameterId, TensorId gradient) override;
 
- private:
+ protected:
   const plan::LayerGraph& graph_;
   std::vector<ParameterState> state_;  // trainable parameters, in order
   std::vector<std::size_t> state_of_;  // by ParameterId
+
+ private:
+  void move(Session& session, LoadedModel& model, plan::ParameterId id);
+  void move(Session& session, LoadedModel& model, plan::BufferId id);
 };
 
 }  // namespace sim::program

@@ -21,9 +21,11 @@ struct Library {
   std::string_view newest;  // the release taken where nothing dates it
   // The release that belongs to a torch release of about the same month; empty: not dated.
   std::string_view (*beside_torch)(const Release& torch);
+  // Whether the job uses it at all; null: always.
+  bool (*used_by)(const JobSpec& job) = nullptr;
 };
 const Catalog<Library>& library_catalog();
-extern const Library kTorch, kTransformers, kNccl;
+extern const Library kTorch, kTransformers, kNccl, kAccelerate, kBitsandbytes, kPeft;
 
 // --- torch.cpp
 struct TorchFacts {
@@ -45,12 +47,45 @@ plan::AttentionKind preferred_sdpa(const Release& torch, int compute_capability)
 
 // --- transformers.cpp
 // The facts of modelling code that depend on the release alone.
-void apply_modelling_code(const Software& software, plan::Implementations& implementations);
+void apply_modelling_code(const Software& software, std::string_view architecture,
+                          plan::Implementations& implementations);
 // Where the release is older than the model's class: a dated one gives way to the class's first, a
 // named one is taken as a fork that runs it. Either is filed.
 void date_architecture(const Scenario& scenario, Software& software, Assumptions& assumptions);
 bool sdpa_is_default(const Software& software);
 bool trainer_limits_all_gathers(const Software& software);
+
+// Files of a checkpoint and their way into memory.
+struct LoadingFacts {
+  bool safetensors = true;          // memory-mapped files are preferred to pickled ones
+  bool assigns_mapped = false;      // parameters become the mapped tensors where types agree
+  bool low_memory_default = false;  // every model is built without memory first
+  bool always_low_memory = false;   // low_cpu_mem_usage cannot be turned off
+  Bytes shard;                      // most bytes of one file
+  bool places_unpacked = false;     // tensors that stay unpacked are set by the placing library
+};
+LoadingFacts loading_facts(const Scenario& scenario, const Software& software);
+
+// --- accelerate.cpp: whether each tensor that it moves to the device ends in empty_cache()
+bool placing_empties_cache(const Software& software);
+
+// --- bitsandbytes.cpp: `job.quantization`
+std::optional<plan::PackedWeights> read_quantization(const Scenario& scenario,
+                                                     const Software& software,
+                                                     Assumptions& assumptions,
+                                                     Diagnostics& diagnostics);
+
+// Elements that share a scale in 8-bit optimizer states.
+std::int64_t optimizer_block(const Software& software);
+
+// --- peft.cpp: `job.lora`
+std::optional<plan::LowRankAdapters> read_adapters(const Scenario& scenario,
+                                                   const Software& software,
+                                                   const std::optional<plan::PackedWeights>& packed,
+                                                   Assumptions& assumptions,
+                                                   Diagnostics& diagnostics);
+// The adapted layer's constructor makes a whole fp32 weight on the host, which is dropped at once.
+bool adapters_make_dense_layer(const Software& software);
 
 // --- nccl.cpp: device memory of one communicator
 Bytes communicator_memory(int compute_capability, std::int64_t ranks);

@@ -37,7 +37,20 @@ Release release_of(const Software& software) {
 }
 }  // namespace
 
-void apply_modelling_code(const Software& software, plan::Implementations& f) {
+namespace {
+
+// The release whose rotary embedding of this model family computes cosines and sines from the
+// positions of the batch instead of keeping tables in every layer: modeling_llama.py with 4.38; the
+// families that were copied from its older form kept theirs until 4.45 (pull request 31999).
+Release rotary_tables_end(std::string_view architecture) {
+  const bool llama = architecture == "LlamaForCausalLM" || architecture == "InternLMForCausalLM";
+  return llama ? Release{4, 38, 0, {}} : Release{4, 45, 0, {}};
+}
+
+}  // namespace
+
+void apply_modelling_code(const Software& software, std::string_view architecture,
+                          plan::Implementations& f) {
   const Release r = release_of(software);
   using plan::LossKind;
   // modeling_llama.py, by the release that changed each line.
@@ -45,7 +58,9 @@ void apply_modelling_code(const Software& software, plan::Implementations& f) {
   f.norm_multiplies_input = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 31, 0, {}}, false}});
   f.attention_clamps_scores =
       by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 31, 0, {}}, false}});
-  f.rotary_cache_per_layer = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 38, 0, {}}, false}});
+  f.rotary_cache_per_layer = r < rotary_tables_end(architecture);
+  // _set_cos_sin_cache(dtype=torch.get_default_dtype()): with the rope scaling of 4.31.
+  f.rotary_cache_in_weight_type = r >= Release{4, 31, 0, {}};
   f.rotary_from_positions = by_release<bool>(r, {{{4, 28, 0, {}}, false}, {{4, 45, 0, {}}, true}});
   f.inv_freq_persistent = by_release<bool>(r, {{{4, 28, 0, {}}, true}, {{4, 32, 0, {}}, false}});
   // loss/loss_utils.py, ForCausalLMLoss, is called by the models from 4.46 on.
@@ -82,6 +97,27 @@ void date_architecture(const Scenario& scenario, Software& software, Assumptions
   software.releases["transformers"] = *first;
   assumptions.add("software.transformers", first->text,
                   fmt::format("the first release with {}", architecture));
+}
+
+// modeling_utils.py. safetensors is a requirement since 4.30 and preferred from then on; mapped
+// tensors are assigned since 4.43 (pull request 31771); save_pretrained's max_shard_size was 10 GB
+// until 4.36 and is 5 GB since; 5.0 dropped the path that builds the model in memory first
+// (low_cpu_mem_usage without effect).
+LoadingFacts loading_facts(const Scenario& scenario, const Software& software) {
+  const Release r = release_of(software);
+  LoadingFacts f;
+  f.safetensors = r >= Release{4, 30, 0, {}};
+  f.assigns_mapped = r >= Release{4, 43, 0, {}};
+  f.always_low_memory = r >= Release{5, 0, 0, {}};
+  // Quantised models: their own setter for every tensor until 4.37; since 4.38 (quantizers/) for
+  // those of packed layers alone.
+  f.places_unpacked = r >= Release{4, 38, 0, {}};
+  f.shard = r < Release{4, 36, 0, {}} ? 10_GB : 5_GB;
+  const LoadingSpec& asked = scenario.job.loading;
+  if (asked.format) f.safetensors = *asked.format == LoadingSpec::Format::safetensors;
+  if (asked.shard_size) f.shard = *asked.shard_size;
+  f.low_memory_default = asked.low_cpu_mem_usage.value_or(f.always_low_memory);
+  return f;
 }
 
 // SDPA became the default attention where it is supported with 4.36 (release notes).

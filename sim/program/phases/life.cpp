@@ -6,6 +6,8 @@ void run_life(Session& session, Strategy& strategy, const Optimizer& optimizer,
               const TrainingLoop& loop, Assumptions& assumptions) {
   initialise(session, assumptions);
   LoadedModel model = load_model(session);
+  copy_reference(session, model);
+  prepare_adapters(session, model);
   session.builder.phase("wrap");
   strategy.wrap(session, model);
   session.builder.phase("optimizer_init");

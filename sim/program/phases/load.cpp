@@ -1,75 +1,107 @@
-#include <algorithm>
-
 #include "sim/compute/kernels/kinds.h"
+#include "sim/program/phases/loading.h"
 #include "sim/program/phases/phases.h"
 
 namespace sim::program {
 
 namespace {
 
-// The shards of a published checkpoint hold at most 10 GB (transformers modeling_utils.py,
-// max_shard_size of save_pretrained in 4.x) in 16 bits.
-constexpr Bytes kShard = 10_GB;
-constexpr ByteRate kDiskRead{2e9};   // one local NVMe disk, sequential
+using plan::BufferId;
+using plan::ParameterId;
+
 constexpr ByteRate kHostCopy{10e9};  // one thread, pageable memory
 
-// from_pretrained without low_cpu_mem_usage: the model is built on the host, then shard after shard
-// is read whole (torch.load) and copied in.
-void read_checkpoint(Session& session, LoadedModel& model) {
+// Weights and buffers of a model that is built on the host. Pages of weights that are only declared
+// cost nothing until a file's tensor is copied in.
+void to_host(Session& session, const CheckpointFiles& files, const LoadingFacts& facts,
+             LoadedModel& model) {
   Builder& b = session.builder;
-  const plan::LayerGraph& g = session.plan.graph;
-  Bytes in_file{0};
-  for (std::uint32_t p = 0; p < g.parameters.size(); ++p) {
-    const plan::Parameter& parameter = g.parameters[plan::ParameterId{p}];
-    const ScopeId scope = b.scope(parameter.name);
-    b.set_scope(scope);
-    model.host[plan::ParameterId{p}] = b.host_allocate(
-        parameter.type.bytes(), HostMemoryKind::anonymous, scope, b.label("parameter as loaded"));
-    b.host_work(parameter.type.bytes() / kHostCopy);
-    in_file += Bytes{parameter.type.shape.elements() * 2};
-  }
-  b.set_scope(b.scope(""));
-  while (in_file > Bytes{0}) {
-    const Bytes shard = std::min(in_file, kShard);
-    const HostBufferId buffer =
-        b.host_allocate(shard, HostMemoryKind::anonymous, b.scope(""), b.label("checkpoint shard"));
-    b.host_work(shard / kDiskRead);
-    b.host_free(buffer);
-    in_file -= shard;
+  for (const Shard& shard : files.shards) {
+    const OpenFile file(session, files, facts, shard);
+    for (ParameterId p : shard) {
+      const plan::Parameter& parameter = session.plan.graph.parameters[p];
+      const ScopeId scope = b.scope(parameter.name);
+      const bool same_type = parameter.loaded == files.dtype;
+      const bool mapped =
+          facts.safetensors && same_type && (facts.assigns_mapped || facts.low_memory_default);
+      b.set_scope(scope);
+      model.host[p] = b.host_allocate(
+          parameter.as_loaded().bytes(),
+          mapped ? HostMemoryKind::file_backed : HostMemoryKind::anonymous, scope,
+          b.label(mapped ? "parameter mapped from its file" : "parameter as loaded"));
+      b.host_work(parameter.as_loaded().bytes() / kHostCopy);
+    }
   }
 }
 
 void make_on_device(Session& session, LoadedModel& model) {
   Builder& b = session.builder;
   const plan::LayerGraph& g = session.plan.graph;
-  for (std::uint32_t p = 0; p < g.parameters.size(); ++p) {
-    const plan::Parameter& parameter = g.parameters[plan::ParameterId{p}];
+  for (ParameterId p{0}; p.value < g.parameters.size(); ++p.value) {
+    const plan::Parameter& parameter = g.parameters[p];
+    if (parameter.origin == plan::Parameter::Origin::adapter) continue;
     const ScopeId scope = b.scope(parameter.name);
     b.set_scope(scope);
-    model.device[plan::ParameterId{p}] = b.allocate(
-        parameter.type.bytes(), {MemoryClass::parameters, scope, b.label("parameter as loaded")});
-    b.launch({&compute::kRandom, {}, {parameter.type}});
+    model.device[p] = b.allocate(parameter.as_loaded().bytes(),
+                                 {MemoryClass::parameters, scope, b.label("parameter as loaded")});
+    b.launch({&compute::kRandom, {}, {parameter.as_loaded()}});
   }
-  for (std::uint32_t i = 0; i < g.buffers.size(); ++i) {
-    const plan::Buffer& buffer = g.buffers[plan::BufferId{i}];
-    model.buffers[plan::BufferId{i}] = b.allocate(
-        buffer.type.bytes(), {MemoryClass::buffers, b.scope(buffer.name), b.label("buffer")});
+  for (BufferId i{0}; i.value < g.buffers.size(); ++i.value) {
+    const plan::Buffer& buffer = g.buffers[i];
+    model.buffers[i] = b.allocate(buffer.type.bytes(),
+                                  {MemoryClass::buffers, b.scope(buffer.name), b.label("buffer")});
+  }
+}
+
+// Buffers have memory from the start, also where weights are only declared (init_empty_weights).
+void make_host_buffers(Session& session, LoadedModel& model) {
+  Builder& b = session.builder;
+  const plan::LayerGraph& g = session.plan.graph;
+  for (BufferId i{0}; i.value < g.buffers.size(); ++i.value) {
+    const plan::Buffer& buffer = g.buffers[i];
+    const ScopeId scope = b.scope(buffer.name);
+    b.set_scope(scope);
+    model.host_buffers[i] = b.host_allocate(buffer.type.bytes(), HostMemoryKind::anonymous, scope,
+                                            b.label("buffer as made"));
   }
 }
 
 }  // namespace
+
+void copy_reference(Session& session, LoadedModel& model) {
+  Builder& b = session.builder;
+  const plan::LayerGraph& g = session.plan.graph;
+  for (ParameterId p{0}; p.value < g.parameters.size(); ++p.value) {
+    const plan::Parameter& parameter = g.parameters[p];
+    if (parameter.origin != plan::Parameter::Origin::reference) continue;
+    const ScopeId scope = b.scope(parameter.name);
+    b.set_scope(scope);
+    model.host[p] = b.host_allocate(parameter.as_loaded().bytes(), HostMemoryKind::anonymous, scope,
+                                    b.label("copy of a parameter"));
+    b.host_work(parameter.as_loaded().bytes() / kHostCopy);
+  }
+}
 
 LoadedModel load_model(Session& session) {
   const plan::LayerGraph& g = session.plan.graph;
   LoadedModel model;
   model.device.resize(g.parameters.size());
   model.host.resize(g.parameters.size());
+  model.scales.resize(g.parameters.size());
   model.buffers.resize(g.buffers.size());
+  model.host_buffers.resize(g.buffers.size());
   session.builder.phase("load");
   if (session.scenario.job.weights == WeightsSource::random) {
     make_on_device(session, model);
+    return model;
+  }
+  const LoadingFacts facts = loading_facts(session.scenario, session.software);
+  const CheckpointFiles files = checkpoint_files(session.scenario, g, facts);
+  make_host_buffers(session, model);
+  if (session.plan.implementations.packed) {
+    load_packed(session, files, facts, model);
   } else {
-    read_checkpoint(session, model);
+    to_host(session, files, facts, model);
   }
   return model;
 }

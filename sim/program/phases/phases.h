@@ -12,8 +12,16 @@ namespace sim::program {
 // --- init.cpp: process group, CUDA context, other memory outside the allocator
 void initialise(Session& session, Assumptions& assumptions);
 
-// --- load.cpp: from_pretrained on the host, or random weights on the device
+// --- load.cpp: from_pretrained on the host or, packed, on the device; or random weights there
 LoadedModel load_model(Session& session);
+
+// copy.deepcopy(model) on the host where the objective has a reference model.
+void copy_reference(Session& session, LoadedModel& model);
+
+// --- prepare.cpp: adapters beside frozen weights; no work where the job has none
+// Whether 16-bit parameters that stay unpacked are made fp32 (`job.lora.prepare`).
+bool prepares_adapters(const Scenario& scenario, bool trainer_always, Assumptions& assumptions);
+void prepare_adapters(Session& session, LoadedModel& model);
 
 // --- training_steps.cpp: micro-batches, clipping, optimizer; phases step0.*, step.1 .., step
 struct TrainingLoop {

@@ -2,10 +2,10 @@
 
 namespace sim::program {
 
-extern const Trainer kHfTrainer, kFastchat, kPytorch;
+extern const Trainer kHfTrainer, kFastchat, kPytorch, kXtuner;
 
 const Catalog<Trainer>& trainer_catalog() {
-  static constexpr const Trainer* kAll[] = {&kHfTrainer, &kFastchat, &kPytorch};
+  static constexpr const Trainer* kAll[] = {&kHfTrainer, &kFastchat, &kPytorch, &kXtuner};
   static constexpr Catalog<Trainer> kCatalog("trainer", kAll);
   return kCatalog;
 }

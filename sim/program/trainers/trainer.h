@@ -21,6 +21,8 @@ struct Trainer {
   TrainingLoop (*loop)(const JobSpec& job, const Software& software, Assumptions& assumptions);
   // Process-group timeout that it passes; none: the library's own default.
   std::optional<Duration> timeout;
+  bool prepares_plain_models = false;  // also what is not packed goes through phases/prepare.cpp
+  std::string_view reference = "reference";  // DPO: prefix of the reference model's modules
 };
 const Catalog<Trainer>& trainer_catalog();
 

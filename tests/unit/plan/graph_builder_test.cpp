@@ -26,7 +26,7 @@ TEST_CASE("a variable's last reference is dropped after the operator issued last
   GraphBuilder g(facts(), DType::bf16);
   const Weight w = g.parameter("m", "weight", {8, 8});
   Var x = g.input({DType::bf16, {1, 4, 8}});
-  Var h = linear(g, x, {w, std::nullopt});  // node 0, value 1
+  Var h = matrix_product(g, x, w, std::nullopt);  // node 0, value 1
   Var kept = h;
   Var y = silu(g, std::move(h));  // node 1, value 2: `kept` still holds 1
   kept.reset();                   // after node 1
@@ -43,7 +43,7 @@ TEST_CASE("autograd keeps what a derivative reads and nothing else") {
   GraphBuilder g(facts(), DType::bf16);
   const Weight w = g.parameter("m", "weight", {8, 8});
   Var x = g.input({DType::bf16, {1, 4, 8}});
-  Var h = linear(g, x, {w, std::nullopt});
+  Var h = matrix_product(g, x, w, std::nullopt);
   Var a = silu(g, h);
   Var b = add(g, a, h);
   const LayerGraph graph = g.finish(std::move(b));
@@ -59,9 +59,10 @@ TEST_CASE("autograd keeps what a derivative reads and nothing else") {
 
 TEST_CASE("nothing is kept where no gradient flows") {
   GraphBuilder g(facts(), DType::bf16);
-  const Weight frozen = g.parameter("m", "weight", {8, 8}, false);
+  Weight frozen = g.parameter("m", "weight", {8, 8});
+  frozen.needs_grad = false;
   Var x = g.input({DType::bf16, {1, 4, 8}});
-  Var h = silu(g, linear(g, x, {frozen, std::nullopt}));
+  Var h = silu(g, matrix_product(g, x, frozen, std::nullopt));
   const LayerGraph graph = g.finish(std::move(h));
   CHECK(graph.saved.empty());
   CHECK(graph.backward.empty());
@@ -81,10 +82,10 @@ TEST_CASE("autocast casts a weight once per forward and drops it at the end") {
   Implementations f;
   f.autocast = DType::bf16;
   GraphBuilder g(f, DType::f32);
-  const Linear m{g.parameter("m", "weight", {8, 8}), std::nullopt};
+  const Weight m = g.parameter("m", "weight", {8, 8});
   Var x = g.input({DType::f32, {1, 4, 8}});
-  Var a = linear(g, x, m);
-  Var b = linear(g, x, m);
+  Var a = matrix_product(g, x, m, std::nullopt);
+  Var b = matrix_product(g, x, m, std::nullopt);
   Var c = add(g, std::move(a), std::move(b));
   const LayerGraph graph = g.finish(std::move(c));
   const auto casts_of_weights =
@@ -103,7 +104,7 @@ TEST_CASE("a block knows what it reads and what outlives it") {
   Var x = g.input({DType::bf16, {1, 4, 8}});
   Var before = silu(g, x);
   g.begin_block(block);
-  Var inside = linear(g, before, {w, std::nullopt});
+  Var inside = matrix_product(g, before, w, std::nullopt);
   Var out = silu(g, inside);
   g.end_block(block, out);
   Var after = add(g, out, inside);  // `inside` is dropped after the block
