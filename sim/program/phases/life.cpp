@@ -12,7 +12,7 @@ void run_life(Session& session, Strategy& strategy, const Optimizer& optimizer,
   strategy.wrap(session, model);
   session.builder.phase("optimizer_init");
   training_steps(session, strategy, optimizer, loop);
-  checkpoint_save(session, strategy);
+  checkpoint_save(session, strategy, loop.cache_emptied_before_save, assumptions);
 }
 
 }  // namespace sim::program

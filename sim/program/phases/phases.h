@@ -28,14 +28,16 @@ struct TrainingLoop {
   bool reads_loss = true;  // the host waits for the loss of every micro-batch
   bool no_sync = true;     // gradients are reduced in the last micro-batch only
   bool clips = true;
-  std::optional<bool> gradients_to_none;  // zero_grad(set_to_none); none: torch's default
+  bool cache_emptied_before_save = false;  // see checkpoint_save.cpp
+  std::optional<bool> gradients_to_none;   // zero_grad(set_to_none); none: torch's default
 };
 void training_steps(Session& session, Strategy& strategy, const Optimizer& optimizer,
                     const TrainingLoop& loop);
 
 // --- checkpoint_save.cpp: state_dict() by the callers, entries to the host and to disk by the
 // first rank
-void checkpoint_save(Session& session, Strategy& strategy);
+void checkpoint_save(Session& session, Strategy& strategy, bool cache_emptied,
+                     Assumptions& assumptions);
 
 // --- life.cpp: all of the above in the order of a training script
 void run_life(Session& session, Strategy& strategy, const Optimizer& optimizer,

@@ -24,6 +24,7 @@ TrainingLoop loop(const JobSpec& job, const Software&, Assumptions& assumptions)
   return {.reads_loss = true,
           .no_sync = true,
           .clips = !job.max_grad_norm || job.max_grad_norm->value > 0,
+          .cache_emptied_before_save = true,
           .gradients_to_none = std::nullopt};
 }
 
