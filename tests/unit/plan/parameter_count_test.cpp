@@ -7,6 +7,7 @@
 
 #include "sim/plan/architectures/architecture.h"
 #include "sim/plan/plan.h"
+#include "sim/scenario/config_reader.h"
 
 #include "tests/support/catch.h"
 
@@ -45,7 +46,8 @@ std::int64_t count(const ModelSpec& model, const Architecture& architecture,
   facts.rotary_from_positions = true;
   facts.sequence = 8;
   GraphBuilder graph(facts, DType::bf16);
-  Var loss = architecture.build(model, std::nullopt, graph, diagnostics);
+  ReadContext context{diagnostics};
+  Var loss = architecture.build(model, std::nullopt, graph, context);
   if (!loss) return 0;
   return parameter_count(graph.finish(std::move(loss)));
 }
