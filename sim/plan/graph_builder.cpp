@@ -62,7 +62,7 @@ Weight GraphBuilder::parameter(const std::string& module, std::string_view name,
   p.trainable = !facts_.adapters && !frozen_copy_;
   if (frozen_copy_) p.origin = Parameter::Origin::reference;
   p.loaded = weights_;
-  p.type = {facts_.frozen.value_or(weights_), shape};
+  p.type = {facts_.cast_to.value_or(facts_.frozen.value_or(weights_)), shape};
   return add_parameter(module, name, std::move(p));
 }
 
@@ -88,7 +88,7 @@ Weight GraphBuilder::adapter_parameter(const std::string& module, std::string_vi
   Parameter p;
   p.origin = Parameter::Origin::adapter;
   p.loaded = facts_.adapters->dtype;
-  p.type = {facts_.adapters->dtype, shape};
+  p.type = {facts_.cast_to.value_or(facts_.adapters->dtype), shape};
   return add_parameter(module, name, std::move(p));
 }
 

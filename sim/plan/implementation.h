@@ -76,6 +76,7 @@ struct Implementations {
   bool input_embeddings_need_grad = false;  // the embedding's output is made to ask for a gradient
   bool casts_unpacked = false;    // frozen 16-bit parameters are made fp32 when adapters are added
   std::optional<DType> frozen;    // their type in training, where it is not that of loading
+  std::optional<DType> cast_to;   // a wrapper makes every floating parameter and buffer this type
   bool preference_pairs = false;  // DPO: policy and reference see chosen and rejected sequences
   std::string
       reference;  // prefix of a frozen copy of the model; empty: the policy without adapters

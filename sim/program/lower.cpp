@@ -200,14 +200,23 @@ std::optional<Program> lower_rank(const Scenario& scenario, const plan::Plan& pl
                                   std::optional<Bytes> outside, Assumptions& assumptions,
                                   Diagnostics& diagnostics) {
   Builder builder;
-  Session session{
-      scenario,   plan,    software, torch, builder, GroupId{0}, scenario.cluster.world_size(),
-      first_rank, outside, false,    {}};
+  Session session{scenario,
+                  plan,
+                  software,
+                  torch,
+                  builder,
+                  GroupId{0},
+                  scenario.cluster.world_size(),
+                  first_rank,
+                  outside,
+                  false,
+                  {},
+                  recipe.optimizer};
   auto strategy = recipe.framework->make(session, recipe.spec, recipe.trainer->wrapper(software),
                                          assumptions, diagnostics);
   if (!strategy) return std::nullopt;
-  run_life(session, *strategy, *recipe.optimizer,
-           recipe.trainer->loop(scenario.job, software, assumptions), assumptions);
+  run_life(session, *strategy, recipe.trainer->loop(scenario.job, software, assumptions),
+           assumptions);
   return builder.finish();
 }
 

@@ -16,9 +16,13 @@
 
 namespace sim::program {
 
+struct Optimizer;
+
 // Weights and buffers between loading and wrapping: on the host or on the device, one entry each.
 struct LoadedModel {
   IdVector<plan::ParameterId, TensorId> device;  // none: still on the host
+  // Weights that the strategy took over while the model was built: neither on device nor host here.
+  IdVector<plan::ParameterId, bool> taken;
   IdVector<plan::ParameterId, HostBufferId> host;
   IdVector<plan::BufferId, TensorId> buffers;
   IdVector<plan::BufferId, HostBufferId> host_buffers;
@@ -58,6 +62,7 @@ struct Session {
   std::optional<Bytes> outside;  // device memory outside the allocator as observed; else modelled
   bool communicator_made = false;
   std::vector<HostBufferId> host_model;
+  const Optimizer* optimizer = nullptr;
 
   // NCCL's communicator comes with the first collective, unless the report's own figures include
   // it.

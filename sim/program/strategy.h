@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,10 +16,20 @@ namespace sim::program {
 
 class Strategy : public TrainingHook {
  public:
+  // Whether packed weights go back to the host as they are packed, and wait there for wrap().
+  virtual bool packed_waits_on_host() const { return false; }
+  // Whether it takes each module over as it is built; then the two calls below.
+  virtual bool takes_modules() const { return false; }
+  // Parameters of one module, built without values; and once their values are in an open file.
+  virtual void take(Session&, std::span<const plan::ParameterId>) {}
+  virtual void load(Session&, std::span<const plan::ParameterId>) {}
+
   // Takes the loaded weights over, as the wrapper's constructor does.
   virtual void wrap(Session& session, LoadedModel& model) = 0;
   virtual std::vector<ParameterState>& state() = 0;
   virtual void clip_gradients(Session& session) = 0;
+  // optimizer.step()
+  virtual void update(Session& session);
   virtual void zero_grad(Session& session, bool to_none) = 0;
   // model.state_dict() on this rank; a rank that does not take part must not call it.
   virtual StateDict state_dict(Session& session, const SaveSpec& save) = 0;
@@ -32,6 +43,7 @@ struct WrapperSettings {
   std::optional<bool> limit_all_gathers = {};
   std::optional<bool> backward_prefetch = {};
   std::optional<bool> find_unused_parameters = {};
+  bool builds_sharded = false;  // the model is built inside the sharding engine's own context
 };
 
 // A framework: which strategy under which options. One file each in frameworks/.

@@ -2,6 +2,8 @@
 // module and autograd hooks. All defaults are empty.
 #pragma once
 
+#include <cstdint>
+
 #include "sim/plan/layer_graph.h"
 #include "sim/program/op.h"
 
@@ -14,6 +16,9 @@ struct MicroBatch {
   bool last = true;   // gradients are synchronised
 };
 
+// Why an operator runs: in the forward pass, again for a checkpointed block, or in backward.
+enum class Pass : std::uint8_t { forward, recompute, backward };
+
 class TrainingHook {
  public:
   virtual ~TrainingHook() = default;
@@ -22,6 +27,9 @@ class TrainingHook {
   virtual void after_forward(Walker&, MicroBatch) {}
   virtual void before_block_forward(Walker&, plan::BlockId, bool /*recompute*/) {}
   virtual void after_block_forward(Walker&, plan::BlockId, bool /*recompute*/) {}
+  // Around each operator that reads parameters, as hooks of its module fire.
+  virtual void before_operator(Walker&, plan::OpNodeId, Pass) {}
+  virtual void after_operator(Walker&, plan::OpNodeId, Pass) {}
   virtual void before_backward(Walker&, MicroBatch) {}
   virtual void before_block_backward(Walker&, plan::BlockId) {}
   // The gradient of one parameter is complete; the hook owns one reference to `gradient`.

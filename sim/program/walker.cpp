@@ -43,7 +43,9 @@ void Walker::run_node(OpNodeId id, bool record, const Block* recomputed) {
   const LayerGraph& g = plan_.graph;
   const OpNode& node = g.nodes[id];
   const ScopeId scope = scopes_[node.scope];
+  const Pass pass = recomputed != nullptr ? Pass::recompute : Pass::forward;
   builder_.set_scope(scope);
+  hook_.before_operator(*this, id, pass);
   for (ValueId v : LayerGraph::slice(g.outputs, node.outputs)) {
     const plan::Value& value = g.values[v];
     if (value.storage == v) {
@@ -76,6 +78,7 @@ void Walker::run_node(OpNodeId id, bool record, const Block* recomputed) {
       continue;
     builder_.release(slot(v));
   }
+  hook_.after_operator(*this, id, pass);
 }
 
 void Walker::run_nodes(Range nodes, bool record, const Block* recomputed) {
@@ -173,6 +176,7 @@ void Walker::backward_node(OpNodeId id) {
   std::array<std::pair<std::uint8_t, Gradient>, 8> made;
   std::size_t count = 0;
   if (any) {
+    hook_.before_operator(*this, id, Pass::backward);
     for (const GradStep& step : LayerGraph::slice(g.backward, node.backward)) {
       switch (step.kind) {
         case GradStep::Kind::allocate:
@@ -213,6 +217,7 @@ void Walker::backward_node(OpNodeId id) {
   }
   for (ValueId v : LayerGraph::slice(g.saved, node.saved)) builder_.release(slots_[v]);
   for (std::size_t i = 0; i < count; ++i) distribute(node, made[i].first, made[i].second);
+  if (any) hook_.after_operator(*this, id, Pass::backward);
 }
 
 void Walker::backward_nodes(Range nodes) {

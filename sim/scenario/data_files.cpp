@@ -33,4 +33,10 @@ bool file_exists(const std::string& path) {
   return std::filesystem::exists(path, error) && !std::filesystem::is_directory(path, error);
 }
 
+std::string path_beside(const Span& at, const std::string& path) {
+  const std::filesystem::path folder =
+      at.file ? std::filesystem::path(at.file->path).parent_path() : std::filesystem::path();
+  return (folder / path).string();
+}
+
 }  // namespace sim

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/diagnostics.h"
+
 namespace sim {
 
 // Names of the entries of `folder` that have `suffix` behind them ("a100.yaml" with ".yaml" gives
@@ -17,5 +19,8 @@ std::vector<std::string> list_data_names(const std::string& folder, std::string_
 bool is_data_name(std::string_view name);
 
 bool file_exists(const std::string& path);
+
+// `path` as meant by the file where it is written: relative to that file's folder.
+std::string path_beside(const Span& at, const std::string& path);
 
 }  // namespace sim

@@ -9,6 +9,7 @@
 
 #include "sim/base/text.h"
 #include "sim/scenario/config_reader.h"
+#include "sim/scenario/data_files.h"
 
 namespace sim {
 namespace {
@@ -72,6 +73,29 @@ std::vector<StrategySpec> read_strategies(ConfigReader& job) {
   const ConfigNode* node = job.find_node("strategy");
   if (!node || (node->is_scalar() && node->text == "none")) return {};
   return read_named_options(*node, {"job.strategy"}, job.diagnostics());
+}
+
+// `deepspeed: ds_config.json`, or the configuration itself: the strategy of that name.
+void read_deepspeed(ConfigReader& reader, std::vector<StrategySpec>& strategies) {
+  const ConfigNode* node = reader.find_node("deepspeed");
+  if (node == nullptr) return;
+  if (node->is_map()) {
+    strategies.push_back({{"deepspeed", node->at}, *node});
+    return;
+  }
+  Diagnostics& diagnostics = reader.diagnostics();
+  const auto path = read_value<std::string>(*node, {"job.deepspeed"}, diagnostics);
+  if (!path) return;
+  const auto file = read_source_file(path_beside(node->at, *path), node->at, diagnostics);
+  if (!file) return;
+  std::optional<ConfigNode> config = parse_config(file, diagnostics);
+  if (!config) return;
+  if (!config->is_map()) {
+    diagnostics.error(config->at, fmt::format("a DeepSpeed configuration must be a map, not {}",
+                                              describe(*config)));
+    return;
+  }
+  strategies.push_back({{"deepspeed", node->at}, std::move(*config)});
 }
 
 void read_optimizer(ConfigReader& reader, JobSpec& job) {
@@ -229,6 +253,7 @@ JobSpec read_job(const ConfigNode& node, ReadContext& context) {
   job.trainer = reader.optional_named("trainer", "pytorch", "a bare training loop");
   job.framework = reader.find_named("framework");
   job.strategies = read_strategies(reader);
+  read_deepspeed(reader, job.strategies);
   job.precision = read_precision(reader.section("precision"));
   read_optimizer(reader, job);
   read_sizes(reader, job);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "sim/base/text.h"
@@ -29,12 +28,6 @@ std::string hub_name(const std::string& name) {
   const bool one_slash =
       slash != std::string::npos && name.find('/', slash + 1) == std::string::npos;
   return lower_case(one_slash ? name.substr(slash + 1) : name);
-}
-
-std::string path_beside(const Span& at, const std::string& path) {
-  const std::filesystem::path folder =
-      at.file ? std::filesystem::path(at.file->path).parent_path() : std::filesystem::path();
-  return (folder / path).string();
 }
 
 bool looks_like_path(const std::string& name) {

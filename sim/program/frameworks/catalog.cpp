@@ -4,10 +4,11 @@
 
 namespace sim::program {
 
-extern const Framework kNone, kTorchDdp, kTorchFsdp1;
+extern const Framework kNone, kTorchDdp, kTorchFsdp1, kDeepSpeedEngine, kZero3;
 
 const Catalog<Framework>& framework_catalog() {
-  static constexpr const Framework* kAll[] = {&kNone, &kTorchDdp, &kTorchFsdp1};
+  static constexpr const Framework* kAll[] = {&kNone, &kTorchDdp, &kTorchFsdp1, &kDeepSpeedEngine,
+                                              &kZero3};
   static constexpr Catalog<Framework> kCatalog("strategy", kAll);
   return kCatalog;
 }

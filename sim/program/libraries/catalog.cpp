@@ -3,8 +3,8 @@
 namespace sim::program {
 
 const Catalog<Library>& library_catalog() {
-  static constexpr const Library* kAll[] = {&kTorch,        &kTransformers, &kAccelerate,
-                                            &kBitsandbytes, &kPeft,         &kNccl};
+  static constexpr const Library* kAll[] = {&kTorch, &kTransformers, &kAccelerate, &kBitsandbytes,
+                                            &kPeft,  &kDeepSpeed,    &kNccl};
   static constexpr Catalog<Library> kCatalog("library", kAll);
   return kCatalog;
 }

@@ -25,7 +25,7 @@ struct Library {
   bool (*used_by)(const JobSpec& job) = nullptr;
 };
 const Catalog<Library>& library_catalog();
-extern const Library kTorch, kTransformers, kNccl, kAccelerate, kBitsandbytes, kPeft;
+extern const Library kTorch, kTransformers, kNccl, kAccelerate, kBitsandbytes, kPeft, kDeepSpeed;
 
 // --- torch.cpp
 struct TorchFacts {
@@ -65,6 +65,8 @@ struct LoadingFacts {
   bool places_unpacked = false;     // tensors that stay unpacked are set by the placing library
 };
 LoadingFacts loading_facts(const Scenario& scenario, const Software& software);
+// Whether from_pretrained packs a model at all where its weights will be sharded by the engine.
+bool packs_sharded_models(const Software& software);
 
 // --- accelerate.cpp: whether each tensor that it moves to the device ends in empty_cache()
 bool placing_empties_cache(const Software& software);
@@ -86,6 +88,16 @@ std::optional<plan::LowRankAdapters> read_adapters(const Scenario& scenario,
                                                    Diagnostics& diagnostics);
 // The adapted layer's constructor makes a whole fp32 weight on the host, which is dropped at once.
 bool adapters_make_dense_layer(const Software& software);
+
+// Preparing for training makes packed data of a 16-bit storage type fp32, too.
+bool preparation_casts_packed(const Software& software);
+
+// --- deepspeed.cpp
+struct DeepSpeedFacts {
+  bool states_made_at_once = true;   // inside initialize(), by a step on zero gradients
+  bool overlaps_in_stage_3 = false;  // overlap_comm where the configuration leaves it open
+};
+DeepSpeedFacts deepspeed_facts(const Software& software);
 
 // --- nccl.cpp: device memory of one communicator
 Bytes communicator_memory(int compute_capability, std::int64_t ranks);

@@ -97,6 +97,11 @@ std::optional<plan::LowRankAdapters> read_adapters(const Scenario& scenario,
   return a;
 }
 
+// utils/other.py prepare_model_for_kbit_training: spares Params4bit since 0.10.
+bool preparation_casts_packed(const Software& software) {
+  return software.of("peft") < Release{0, 10, 0, {}};
+}
+
 // Up to 0.5 the LoRA layer is itself a linear layer, whose constructor makes the dense weight
 // (tuners/lora.py).
 bool adapters_make_dense_layer(const Software& software) {

@@ -120,6 +120,12 @@ LoadingFacts loading_facts(const Scenario& scenario, const Software& software) {
   return f;
 }
 
+// modeling_utils.py: quantised models go around zero.Init, and their packed data back to the host,
+// since 4.39 (pull request 29587); before, ZeRO-3 and low_cpu_mem_usage excluded each other.
+bool packs_sharded_models(const Software& software) {
+  return release_of(software) >= Release{4, 39, 0, {}};
+}
+
 // SDPA became the default attention where it is supported with 4.36 (release notes).
 bool sdpa_is_default(const Software& software) {
   return release_of(software) >= Release{4, 36, 0, {}};

@@ -2,16 +2,16 @@
 
 namespace sim::program {
 
-void run_life(Session& session, Strategy& strategy, const Optimizer& optimizer,
-              const TrainingLoop& loop, Assumptions& assumptions) {
+void run_life(Session& session, Strategy& strategy, const TrainingLoop& loop,
+              Assumptions& assumptions) {
   initialise(session, assumptions);
-  LoadedModel model = load_model(session);
+  LoadedModel model = load_model(session, strategy);
   copy_reference(session, model);
   prepare_adapters(session, model);
   session.builder.phase("wrap");
   strategy.wrap(session, model);
   session.builder.phase("optimizer_init");
-  training_steps(session, strategy, optimizer, loop);
+  training_steps(session, strategy, loop);
   checkpoint_save(session, strategy, loop.cache_emptied_before_save, assumptions);
 }
 

@@ -1,6 +1,8 @@
 // from_pretrained of a model to be packed (transformers _load_state_dict_into_meta_model, quantised
 // branch, and bitsandbytes Params4bit / Int8Params): tensor by tensor to the device, in file order,
 // packed there; then the buffers (accelerate dispatch_model).
+#include <utility>
+
 #include "sim/compute/kernels/kinds.h"
 #include "sim/program/phases/loading.h"
 
@@ -90,6 +92,17 @@ bool of_packed_layer(const plan::LayerGraph& g, ParameterId p) {
          g.parameters[ParameterId{p.value - 1}].scope == g.parameters[p].scope;
 }
 
+// The quantiser's tensors under sharded loading: value.data.to("cpu"), of packed weights and of
+// their layers' biases; the scales stay on the device.
+void back_to_host(Session& session, LoadedModel& model, ParameterId p) {
+  Builder& b = session.builder;
+  const Bytes bytes = b.bytes(model.device[p]);
+  model.host[p] = b.host_allocate(bytes, HostMemoryKind::anonymous, b.current_scope(),
+                                  b.label("parameter as loaded"));
+  b.copy(bytes, CopyDirection::device_to_host, true);
+  b.release(std::exchange(model.device[p], TensorId{}));
+}
+
 // dispatch_model: module by module; each tensor set on the device may end in empty_cache().
 void move_buffers(Session& session, LoadedModel& model) {
   Builder& b = session.builder;
@@ -123,7 +136,7 @@ OpenFile::OpenFile(Session& session, const CheckpointFiles& files, const Loading
 OpenFile::~OpenFile() { builder_.host_free(buffer_); }
 
 void load_packed(Session& session, const CheckpointFiles& files, const LoadingFacts& facts,
-                 LoadedModel& model) {
+                 LoadedModel& model, bool wait_on_host) {
   Builder& b = session.builder;
   Packer packer(session, model);
   const bool empties = facts.places_unpacked && placing_empties_cache(session.software);
@@ -144,10 +157,12 @@ void load_packed(Session& session, const CheckpointFiles& files, const LoadingFa
       } else {
         packer.eight_bits(p, parameter);
       }
+      if (wait_on_host && (parameter.packed() || of_packed_layer(session.plan.graph, p)))
+        back_to_host(session, model, p);
     }
   }
   b.set_scope(b.scope(""));
-  move_buffers(session, model);
+  if (!wait_on_host) move_buffers(session, model);
 }
 
 }  // namespace sim::program

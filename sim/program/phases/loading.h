@@ -21,7 +21,9 @@ class OpenFile {
 };
 
 // --- load_packed.cpp: every weight to the device, linear layers packed on the way
+// or, where they `wait_on_host`, back to the host without their scales; the buffers then stay
+// there.
 void load_packed(Session& session, const CheckpointFiles& files, const LoadingFacts& facts,
-                 LoadedModel& model);
+                 LoadedModel& model, bool wait_on_host);
 
 }  // namespace sim::program

@@ -13,7 +13,7 @@ namespace sim::program {
 void initialise(Session& session, Assumptions& assumptions);
 
 // --- load.cpp: from_pretrained on the host or, packed, on the device; or random weights there
-LoadedModel load_model(Session& session);
+LoadedModel load_model(Session& session, Strategy& strategy);
 
 // copy.deepcopy(model) on the host where the objective has a reference model.
 void copy_reference(Session& session, LoadedModel& model);
@@ -31,8 +31,7 @@ struct TrainingLoop {
   bool cache_emptied_before_save = false;  // see checkpoint_save.cpp
   std::optional<bool> gradients_to_none;   // zero_grad(set_to_none); none: torch's default
 };
-void training_steps(Session& session, Strategy& strategy, const Optimizer& optimizer,
-                    const TrainingLoop& loop);
+void training_steps(Session& session, Strategy& strategy, const TrainingLoop& loop);
 
 // --- checkpoint_save.cpp: state_dict() by the callers, entries to the host and to disk by the
 // first rank
@@ -40,7 +39,7 @@ void checkpoint_save(Session& session, Strategy& strategy, bool cache_emptied,
                      Assumptions& assumptions);
 
 // --- life.cpp: all of the above in the order of a training script
-void run_life(Session& session, Strategy& strategy, const Optimizer& optimizer,
-              const TrainingLoop& loop, Assumptions& assumptions);
+void run_life(Session& session, Strategy& strategy, const TrainingLoop& loop,
+              Assumptions& assumptions);
 
 }  // namespace sim::program

@@ -15,11 +15,14 @@ using plan::ParameterId;
 void cast_rest(Session& session, LoadedModel& model) {
   Builder& b = session.builder;
   const plan::LayerGraph& g = session.plan.graph;
+  const bool casts_packed = preparation_casts_packed(session.software);
   for (ParameterId p{0}; p.value < g.parameters.size(); ++p.value) {
     const Parameter& parameter = g.parameters[p];
     const bool sixteen = parameter.loaded == DType::f16 || parameter.loaded == DType::bf16;
-    if (parameter.origin != Parameter::Origin::checkpoint || parameter.packed() || !sixteen)
-      continue;
+    if (parameter.origin != Parameter::Origin::checkpoint || !sixteen || model.taken[p]) continue;
+    // Packed data of a 16-bit storage type: an early release takes what waits on the host for
+    // plain.
+    if (parameter.packed() && !(casts_packed && model.host[p].valid())) continue;
     const ScopeId scope = b.scope(parameter.name);
     const TensorType full{DType::f32, parameter.type.shape};
     b.set_scope(scope);
@@ -60,13 +63,13 @@ void add_adapters(Session& session, LoadedModel& model) {
     }
     const HostBufferId made = b.host_allocate(TensorType{DType::f32, parameter.matrix}.bytes(),
                                               HostMemoryKind::anonymous, scope, b.label("adapter"));
-    if (!model.device[base].valid()) {
+    if (!model.device[base].valid() && !model.taken[base]) {
       model.host[p] = made;
       continue;
     }
-    model.device[p] =
-        b.allocate(parameter.type.bytes(), {MemoryClass::parameters, scope, b.label("adapter")});
-    b.copy(parameter.type.bytes(), CopyDirection::host_to_device, true);
+    model.device[p] = b.allocate(parameter.as_loaded().bytes(),
+                                 {MemoryClass::parameters, scope, b.label("adapter")});
+    b.copy(parameter.as_loaded().bytes(), CopyDirection::host_to_device, true);
     b.host_free(made);
   }
 }

@@ -49,8 +49,7 @@ struct MicroBatches {
 
 }  // namespace
 
-void training_steps(Session& session, Strategy& strategy, const Optimizer& optimizer,
-                    const TrainingLoop& options) {
+void training_steps(Session& session, Strategy& strategy, const TrainingLoop& options) {
   Builder& b = session.builder;
   const JobSpec& job = session.scenario.job;
   Walker walker(session.plan, b, strategy, {session.torch.matrix_workspace});
@@ -62,7 +61,7 @@ void training_steps(Session& session, Strategy& strategy, const Optimizer& optim
     micro_batches.all(named);
     if (named) b.phase("step0.optimizer");
     if (options.clips) strategy.clip_gradients(session);
-    optimizer.step(session, strategy.state());
+    strategy.update(session);
     strategy.zero_grad(session,
                        options.gradients_to_none.value_or(session.torch.zero_grad_to_none));
     b.synchronize();  // the trainer reads the loss or logs: the host catches up once a step

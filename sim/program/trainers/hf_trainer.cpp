@@ -7,7 +7,9 @@ namespace sim::program {
 namespace {
 
 WrapperSettings wrapper(const Software& software) {
-  return {true, trainer_limits_all_gathers(software), true};
+  WrapperSettings settings{true, trainer_limits_all_gathers(software), true};
+  settings.builds_sharded = true;  // TrainingArguments keeps an HfTrainerDeepSpeedConfig alive
+  return settings;
 }
 
 std::string_view default_attention(const Software& software) {

@@ -12,6 +12,7 @@ namespace {
 WrapperSettings wrapper(const Software&) {
   WrapperSettings settings;
   settings.find_unused_parameters = false;
+  settings.builds_sharded = true;  // tools/train.py keeps an HfDeepSpeedConfig alive
   return settings;
 }
 
