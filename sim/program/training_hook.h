@@ -12,8 +12,9 @@ namespace sim::program {
 class Walker;
 
 struct MicroBatch {
-  bool first = true;  // of the optimizer step
-  bool last = true;   // gradients are synchronised
+  bool first = true;        // of the optimizer step
+  bool last = true;         // gradients are synchronised
+  bool closes_step = true;  // the optimizer's step follows
 };
 
 // Why an operator runs: in the forward pass, again for a checkpointed block, or in backward.

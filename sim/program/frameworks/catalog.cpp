@@ -4,11 +4,11 @@
 
 namespace sim::program {
 
-extern const Framework kNone, kTorchDdp, kTorchFsdp1, kDeepSpeedEngine, kZero3;
+extern const Framework kNone, kTorchDdp, kTorchFsdp1, kDeepSpeedEngine, kZero1, kZero2, kZero3;
 
 const Catalog<Framework>& framework_catalog() {
-  static constexpr const Framework* kAll[] = {&kNone, &kTorchDdp, &kTorchFsdp1, &kDeepSpeedEngine,
-                                              &kZero3};
+  static constexpr const Framework* kAll[] = {&kNone,  &kTorchDdp, &kTorchFsdp1, &kDeepSpeedEngine,
+                                              &kZero1, &kZero2,    &kZero3};
   static constexpr Catalog<Framework> kCatalog("strategy", kAll);
   return kCatalog;
 }

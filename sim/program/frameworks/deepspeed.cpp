@@ -4,9 +4,10 @@
 // trainer_config_finalize).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "sim/program/hooks/zero12.h"
 #include "sim/program/hooks/zero3.h"
 #include "sim/program/libraries/facts.h"
 #include "sim/program/strategy.h"
@@ -31,6 +32,7 @@ class ConfigurationReader {
       : session_(session), trainer_(trainer), context_{diagnostics, &assumptions} {
     facts_ = deepspeed_facts(session.software);
     o_.states_made_in_wrap = facts_.states_made_at_once;
+    o_.pins_partition = facts_.pins_partition;
   }
 
   // The whole configuration.
@@ -89,13 +91,16 @@ class ConfigurationReader {
   // The zero_optimization section alone.
   ZeroOptions section(const ConfigNode& node, int stage) {
     ConfigReader reader(node, fmt::format("job.strategy.zero{}", stage), context_);
-    const bool builds = reader
-                            .optional<bool>("zero_init", trainer_.builds_sharded,
-                                            "whether the trainer builds the model sharded")
-                            .value;
+    bool builds = false;
+    if (stage == 3) {
+      builds = reader
+                   .optional<bool>("zero_init", trainer_.builds_sharded,
+                                   "whether the trainer builds the model sharded")
+                   .value;
+    }
     zero_section(reader, stage);
     o_.low = low_by_default();
-    o_.builds_partitioned = builds && stage == 3;
+    o_.builds_partitioned = builds;
     return o_;
   }
 
@@ -243,8 +248,6 @@ class ConfigurationReader {
     } else if (!stage || stage->value == 0) {
       diagnostics().error(at, "ZeRO stage 0 partitions nothing",
                           "write stage 1, 2 or 3, or strategy ddp without this configuration");
-    } else if (stage->value != 3) {
-      diagnostics().error(at, "ZeRO stages 1 and 2 are not modelled yet", "write stage 3");
     } else {
       o_.stage = static_cast<int>(stage->value);
     }
@@ -329,7 +332,8 @@ class ConfigurationReader {
 };
 
 std::unique_ptr<Strategy> build(const Session& session, const ZeroOptions& options, const Span& at,
-                                std::size_t errors, Diagnostics& diagnostics) {
+                                std::size_t errors, Assumptions& assumptions,
+                                Diagnostics& diagnostics) {
   const auto& save = session.scenario.job.save;
   if (save && save->state_dict.value != SaveSpec::StateDict::full) {
     diagnostics.error(save->state_dict.at, "only the full state dict is modelled",
@@ -347,8 +351,35 @@ std::unique_ptr<Strategy> build(const Session& session, const ZeroOptions& optio
     diagnostics.error(at, "a reference model beside a partitioned one is not modelled",
                       "give job.lora: the policy without adapters is its own reference then");
   }
+  if (options.parameters.device == Device::nvme) {
+    std::int64_t largest = 0;
+    for (const plan::Parameter& p : session.plan.graph.parameters) {
+      largest = std::max(largest,
+                         (p.type.shape.elements() + session.world_size - 1) / session.world_size);
+    }
+    // partitioned_param_swapper.py asserts that a piece fits.
+    if (largest > options.parameters.buffer_size) {
+      diagnostics.error(at,
+                        fmt::format("offload_param.buffer_size = {} elements, but the largest "
+                                    "piece of a parameter has {}",
+                                    options.parameters.buffer_size, largest),
+                        "raise buffer_size, or use more processes");
+    }
+  }
+  const bool swaps_states = options.optimizer.device == Device::nvme;
+  if (swaps_states && options.stage != 3) {
+    diagnostics.error(at, "optimizer states go to NVMe in ZeRO stage 3 alone",
+                      "write stage 3, or device: cpu");
+  }
   if (diagnostics.error_count() > errors) return nullptr;
-  return std::make_unique<Zero3>(session, options);
+  if (options.optimizer.anywhere()) {
+    assumptions.add("host.adam", "25 GB/s",
+                    "memory traffic of one process's Adam on the host: no measurement is public");
+  }
+  if (swaps_states || options.parameters.device == Device::nvme)
+    assumptions.add("host.nvme", "3 GB/s", "one local NVMe disk a process, either way");
+  if (options.stage == 3) return std::make_unique<Zero3>(session, options);
+  return std::make_unique<Zero12>(session, options);
 }
 
 const ConfigNode& options_of(const StrategySpec* spec) {
@@ -366,7 +397,7 @@ std::unique_ptr<Strategy> make_whole(const Session& session, const StrategySpec*
   const std::size_t errors = diagnostics.error_count();
   ConfigurationReader reader(session, trainer, assumptions, diagnostics);
   const ZeroOptions options = reader.whole(options_of(spec));
-  return build(session, options, place_of(session, spec), errors, diagnostics);
+  return build(session, options, place_of(session, spec), errors, assumptions, diagnostics);
 }
 
 template <int stage>
@@ -376,7 +407,7 @@ std::unique_ptr<Strategy> make_stage(const Session& session, const StrategySpec*
   const std::size_t errors = diagnostics.error_count();
   ConfigurationReader reader(session, trainer, assumptions, diagnostics);
   const ZeroOptions options = reader.section(options_of(spec), stage);
-  return build(session, options, place_of(session, spec), errors, diagnostics);
+  return build(session, options, place_of(session, spec), errors, assumptions, diagnostics);
 }
 
 // The engine casts the whole module and runs no autocast.
@@ -414,9 +445,13 @@ void precision_of_whole(const Scenario& scenario, const StrategySpec* spec, cons
 
 }  // namespace
 
-extern const Framework kDeepSpeedEngine, kZero3;
+extern const Framework kDeepSpeedEngine, kZero1, kZero2, kZero3;
 const Framework kDeepSpeedEngine{"deepspeed", "DeepSpeed as its configuration says (job.deepspeed)",
                                  precision_of_whole, make_whole};
+const Framework kZero1{"zero1", "DeepSpeed ZeRO stage 1: optimizer states cut", precision_of_stage,
+                       make_stage<1>};
+const Framework kZero2{"zero2", "DeepSpeed ZeRO stage 2: states and gradients cut",
+                       precision_of_stage, make_stage<2>};
 const Framework kZero3{"zero3", "DeepSpeed ZeRO stage 3: states, gradients and parameters cut",
                        precision_of_stage, make_stage<3>};
 

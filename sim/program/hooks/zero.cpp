@@ -40,9 +40,11 @@ Duration ZeroEngine::host_update_time(std::int64_t elements) {
   return Bytes{kHostUpdateBytes * elements} / kHostUpdate;
 }
 
+Duration ZeroEngine::swap_time(Bytes bytes) { return bytes / kSwap; }
+
 // Partition, gradient and two states in; all but the gradient out.
-Duration ZeroEngine::swap_time(std::int64_t elements) {
-  return Bytes{kHostUpdateBytes * elements} / kSwap;
+Bytes ZeroEngine::swapped_states(std::int64_t elements) {
+  return Bytes{kHostUpdateBytes * elements};
 }
 
 ZeroEngine::ZeroEngine(const Session& session, ZeroOptions options)

@@ -36,6 +36,7 @@ struct ZeroOptions {
   bool gathers_on_save = false;
   Offload optimizer, parameters;
   bool states_made_in_wrap = false;  // the optimizer's first step runs inside initialize()
+  bool pins_partition = false;       // offload in stages 1 and 2: the fp32 partition is page-locked
   bool fused_adam = false;           // DeepSpeed's own: one kernel, no temporaries
   bool builds_partitioned = false;   // deepspeed.zero.Init is active while the model is built
 };
@@ -63,7 +64,8 @@ class ZeroEngine : public Strategy {
   // Adam's first update makes its states where the partition lives.
   void update_partition(Session& session, ParameterState& partition);
   static Duration host_update_time(std::int64_t elements);  // DeepSpeedCPUAdam
-  static Duration swap_time(std::int64_t elements);         // states in from NVMe, and out again
+  static Duration swap_time(Bytes bytes);                   // to or from NVMe
+  static Bytes swapped_states(std::int64_t elements);       // of one update, both ways
   // The norm of a gradient is taken in fp64 (`_constant_buffered_norm2`, get_grad_norm_direct).
   void norm(Builder& b, std::int64_t elements, ScopeId scope,
             StreamRole stream = StreamRole::compute);

@@ -64,9 +64,11 @@ const std::vector<ParameterId>& Zero3::parameters_of(plan::OpNodeId node) {
 // rank's part copied, the whole freed.
 void Zero3::partition(Builder& b, ParameterId p) {
   Sharded& s = sharded_[p];
-  if (!s.device_piece.valid() && !s.host_piece.valid()) {
+  if (!s.device_piece.valid() && !s.host_piece.valid() && !s.swapped) {
     b.set_scope(s.scope);
-    if (options_.parameters.anywhere()) {
+    if (swaps_parameters()) {
+      swap_out(b, s);
+    } else if (options_.parameters.anywhere()) {
       s.host_piece =
           host(b, piece_bytes(s), options_.parameters.pinned, s.scope, "piece of a parameter");
       b.copy(piece_bytes(s), CopyDirection::device_to_host, true, options_.parameters.pinned);
@@ -77,6 +79,20 @@ void Zero3::partition(Builder& b, ParameterId p) {
     }
   }
   b.release(std::exchange(s.whole, TensorId{}));
+}
+
+// AsyncPartitionedParameterSwapper: all its buffers are one page-locked tensor, made with the first
+// piece.
+void Zero3::swap_out(Builder& b, Sharded& s) {
+  if (!swap_buffers_made_) {
+    const ZeroOptions::Offload& o = options_.parameters;
+    host(b, flat(s.dtype, o.buffers * o.buffer_size).bytes(), true, b.scope(""),
+         "buffers of swapped parameters");
+    swap_buffers_made_ = true;
+  }
+  b.copy(piece_bytes(s), CopyDirection::device_to_host, true, true);
+  b.host_work(swap_time(piece_bytes(s)));
+  s.swapped = true;
 }
 
 // zero.Init: a module's tensors are made whole on the device; after its constructor each is
@@ -146,15 +162,27 @@ void Zero3::make_flat_pieces(Builder& b) {
   const ScopeId scope = b.scope("");
   b.set_scope(scope);
   const DType dtype = sharded_[sub_groups_.front().members.front()].dtype;
-  const Bytes all = flat(dtype, pieces_).bytes();
   const bool on_host = options_.parameters.anywhere();
+  const std::int64_t room =
+      swaps_parameters() ? std::min(pieces_, options_.parameters.in_memory) : pieces_;
+  if (room == 0) return;
+  const Bytes all = flat(dtype, room).bytes();
   // param_groups_fp16_flat_cpu_memory is page-locked whatever the configuration says.
   const HostBufferId flat_host =
       on_host ? host(b, all, true, scope, "trainable pieces")
               : b.host_allocate(all, HostMemoryKind::anonymous, scope, b.label("trainable pieces"));
+  std::int64_t placed = 0;
   for (const SubGroup& group : sub_groups_) {
+    // A sub-group that does not fit into what may stay in memory remains on NVMe.
+    if (placed + group.elements > room) continue;
+    placed += group.elements;
     for (ParameterId p : group.members) {
       Sharded& s = sharded_[p];
+      if (s.swapped) {
+        s.swapped = false;
+        s.host_piece = flat_host;
+        continue;
+      }
       if (on_host) {
         free_host(b, s.host_piece, options_.parameters.pinned);
         s.host_piece = flat_host;

@@ -38,7 +38,8 @@ class Zero3 final : public ZeroEngine {
     bool persists = false;  // once gathered it stays until the optimizer's step
     TensorId device_piece;  // this rank's piece, on the device, or on the host
     HostBufferId host_piece;
-    TensorId whole;              // gathered
+    bool swapped = false;  // the piece lies on NVMe, and passes through the page-locked buffers
+    TensorId whole;        // gathered
     std::size_t gather = kNone;  // in flight
     std::int64_t last_use = -1;  // place in the trace of the latest use it was fetched for
   };
@@ -73,6 +74,7 @@ class Zero3 final : public ZeroEngine {
 
   // --- zero3.cpp: pieces, the flat partitions, the states
   void partition(Builder& b, ParameterId p);  // takes over `whole`
+  void swap_out(Builder& b, Sharded& s);
   void make_flat_pieces(Builder& b);
   void make_states(Session& session);
   void make_gradient_buffers(Builder& b);
@@ -89,7 +91,12 @@ class Zero3 final : public ZeroEngine {
   void reduce_bucket(Builder& b);
   void update_sub_group(Session& session, std::size_t index);
 
+  bool swaps_parameters() const {
+    return options_.parameters.device == ZeroOptions::Offload::Device::nvme;
+  }
+
   IdVector<ParameterId, Sharded> sharded_;
+  bool swap_buffers_made_ = false;
   std::vector<std::vector<ParameterId>> parameters_of_node_;
   std::vector<SubGroup> sub_groups_;
   std::int64_t pieces_ = 0;  // elements of this rank's trainable pieces

@@ -32,7 +32,8 @@ void Zero3::gather(Builder& b, std::vector<ParameterId> wanted) {
   // A piece that lives on the host is brought over first.
   const auto bring = [&](ParameterId p, std::vector<TensorId>& brought) {
     const Sharded& s = sharded_[p];
-    if (!s.host_piece.valid()) return;
+    if (s.swapped) b.host_work(swap_time(piece_bytes(s)));
+    if (!s.host_piece.valid() && !s.swapped) return;
     brought.push_back(
         gpu(b, piece_bytes(s), MemoryClass::temporaries, s.scope, "piece of a parameter", stream));
     b.copy(piece_bytes(s), CopyDirection::host_to_device, true, options_.parameters.pinned, {},

@@ -80,7 +80,7 @@ void Zero3::reduce_bucket(Builder& b) {
           gpu(b, piece.bytes(), MemoryClass::gradients, s.scope, "gradient piece", stream);
       b.copy(piece.bytes(), CopyDirection::host_to_device, !options_.optimizer.pinned,
              options_.optimizer.pinned, {}, stream);
-      if (batch_.last) {
+      if (batch_.closes_step) {
         norm(b, s.piece, s.scope, stream);
         const TensorType full = flat(DType::f32, s.piece);
         const TensorId cast =
@@ -144,7 +144,7 @@ void Zero3::update_sub_group(Session& session, std::size_t index) {
   const TensorType low = flat(dtype, group.elements), full = flat(DType::f32, group.elements);
   if (options_.optimizer.anywhere()) {
     if (options_.optimizer.device == ZeroOptions::Offload::Device::nvme) {
-      b.host_work(swap_time(group.elements));
+      b.host_work(swap_time(swapped_states(group.elements)));
     } else {
       update_partition(session, partition);
     }

@@ -22,7 +22,8 @@ struct MicroBatches {
   bool reads_loss;
 
   void micro_batch(std::int64_t index, bool named) const {
-    const MicroBatch batch{index == 0, !no_sync || index == micro_batches - 1};
+    const bool last = index == micro_batches - 1;
+    const MicroBatch batch{index == 0, !no_sync || last, last};
     Builder& b = session.builder;
     if (named) b.phase("step0.forward");
     walker.forward(batch);

@@ -1,0 +1,126 @@
+// Closed forms of ZeRO (arXiv 1910.02054, with DeepSpeed's buckets and page-locked blocks) against
+// the simulation, between deepspeed.initialize() and the first step.
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "sim/plan/plan.h"
+#include "sim/study/run.h"
+
+#include "tests/support/catch.h"
+
+namespace sim::study {
+namespace {
+
+Run run_of(const std::string& scenario, const std::vector<Override>& overrides) {
+  Diagnostics diagnostics;
+  auto result = run(std::string(SIM_SOURCE_DIR) + "/scenarios/" + scenario, default_data_roots(),
+                    overrides, {}, diagnostics);
+  INFO(render(diagnostics));
+  REQUIRE(result.has_value());
+  return std::move(*result);
+}
+
+const report::PhaseSummary& phase(const Run& run, const std::string& name) {
+  for (const auto& p : run.report.ranks.front().phases) {
+    if (p.name == name) return p;
+  }
+  FAIL("no phase " << name);
+  return run.report.ranks.front().phases.front();
+}
+
+Bytes buffers(const plan::LayerGraph& g) {
+  Bytes b{0};
+  for (const plan::Buffer& buffer : g.buffers)
+    b += round_up(Bytes{buffer.type.shape.elements() * 2}, Bytes{512});
+  return b;
+}
+
+std::int64_t power_of_two(std::int64_t bytes) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(bytes)));
+}
+
+const std::vector<Override> kShort{{"job.sequence_length", "64"}, {"job.steps", "1"}};
+
+std::vector<Override> in_a_world_of(const std::string& world) {
+  std::vector<Override> overrides = kShort;
+  overrides.push_back({"cluster.processes_per_node", world});
+  return overrides;
+}
+
+// Blocks of the few large tensors are whole segments, of 2 MiB.
+constexpr Bytes kRounding = 16_MiB;
+
+TEST_CASE("stages 1 and 2: all weights, and 12 bytes a parameter over the world") {
+  for (const std::string scenario : {"zero/llama2-7b-zero1.yaml", "zero/llama2-7b-zero2.yaml"}) {
+    for (const std::string world : {"2", "4", "7", "8"}) {
+      const Run r = run_of(scenario, in_a_world_of(world));
+      const plan::LayerGraph& g = r.stages.plan.graph;
+      const std::int64_t all = plan::parameter_count(g), n = std::stoll(world);
+      const Bytes held = phase(r, "optimizer_init").end_allocated;
+      const Bytes expected = Bytes{2 * all + 12 * (all / n)} + buffers(g);
+      INFO(scenario << " world " << world << " held " << held.count << " expected "
+                    << expected.count);
+      CHECK(held >= expected);
+      CHECK(held - expected < kRounding);
+    }
+  }
+}
+
+TEST_CASE("stage 3: 16 bytes a parameter over the world, and one bucket") {
+  for (const std::string world : {"2", "4", "7", "8"}) {
+    const Run r = run_of("zero/llama2-7b-zero3.yaml", in_a_world_of(world));
+    const plan::LayerGraph& g = r.stages.plan.graph;
+    const std::int64_t all = plan::parameter_count(g), n = std::stoll(world);
+    const Bytes held = phase(r, "optimizer_init").end_allocated;
+    const Bytes expected = Bytes{16 * (all / n)} + Bytes{2 * 500'000'000} + buffers(g);
+    INFO("world " << world << " held " << held.count << " expected " << expected.count);
+    CHECK(held >= expected);
+    CHECK(held - expected < kRounding);
+  }
+}
+
+TEST_CASE("the bucket counts elements") {
+  std::vector<Override> halved = kShort;
+  halved.push_back({"job.strategy.zero3.reduce_bucket_size", "2.5e8"});
+  const Bytes whole =
+      phase(run_of("zero/llama2-7b-zero3.yaml", kShort), "optimizer_init").end_allocated;
+  const Bytes half =
+      phase(run_of("zero/llama2-7b-zero3.yaml", halved), "optimizer_init").end_allocated;
+  CHECK((whole - half - Bytes{500'000'000}).count < (1 << 20));
+  CHECK((whole - half - Bytes{500'000'000}).count > -(1 << 20));
+}
+
+TEST_CASE("offload: 12 bytes a parameter in plain memory, page-locked blocks in powers of two") {
+  const std::int64_t n = 8;
+  const Run two = run_of("zero/llama2-7b-zero2-offload.yaml", kShort);
+  const plan::LayerGraph& g = two.stages.plan.graph;
+  std::int64_t all = 0, largest = 0, pieces = 0, blocks = 0;
+  for (const plan::Parameter& p : g.parameters) {
+    const std::int64_t elements = p.type.shape.elements();
+    all += elements;
+    largest = std::max(largest, elements);
+    pieces += (elements + n - 1) / n;
+    blocks += power_of_two(2 * ((elements + n - 1) / n));
+  }
+  CHECK(phase(two, "optimizer_init").host_anonymous == Bytes{12 * (all / n)});
+  CHECK(phase(two, "optimizer_init").host_pinned ==
+        Bytes{power_of_two(4 * (all / n)) + power_of_two(2 * largest)});
+  // Stage 3 keeps the blocks of the single pieces in its cache when the flat one takes over.
+  const Run three = run_of("zero/llama2-7b-zero3-offload.yaml", kShort);
+  CHECK(phase(three, "optimizer_init").host_anonymous == Bytes{12 * pieces});
+  CHECK(phase(three, "optimizer_init").host_pinned ==
+        Bytes{blocks + 2 * power_of_two(2 * pieces) + power_of_two(4 * pieces)});
+}
+
+TEST_CASE("frozen weights of the model built in pieces: the page-locked blocks of the pieces") {
+  const Run r = run_of("qwen2-72b-lora-zero3.yaml", {{"job.steps", "1"}});
+  std::int64_t frozen = 0;
+  for (const plan::Parameter& p : r.stages.plan.graph.parameters) {
+    if (!p.trainable) frozen += power_of_two(2 * ((p.type.shape.elements() + 7) / 8));
+  }
+  CHECK(phase(r, "load").host_pinned == Bytes{frozen});
+}
+
+}  // namespace
+}  // namespace sim::study
