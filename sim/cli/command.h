@@ -24,7 +24,7 @@ inline constexpr std::string_view kPrinted =
     "0 it is printed";  // of a command with no other answer
 
 // Each command defines itself in commands/<name>.cpp; commands/catalog.cpp lists them.
-extern const Command kRun, kCheck, kPlan, kProgram, kTimeline, kReplay, kList;
+extern const Command kRun, kCheck, kPlan, kProgram, kTimeline, kReplay, kValidate, kList;
 const Catalog<Command>& command_catalog();
 
 }  // namespace sim::cli

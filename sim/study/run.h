@@ -26,6 +26,8 @@ struct Stages {
 // needs no plan.
 std::optional<Stages> prepare(const std::string& path, const DataRoots& roots,
                               const std::vector<Override>& overrides, Diagnostics& diagnostics);
+// The same from a scenario already in memory.
+std::optional<Stages> prepare(Scenario scenario, Diagnostics& diagnostics);
 
 struct Run {
   Stages stages;
@@ -35,6 +37,8 @@ struct Run {
 std::optional<Run> run(const std::string& path, const DataRoots& roots,
                        const std::vector<Override>& overrides,
                        const engine::SimulateOptions& options, Diagnostics& diagnostics);
+std::optional<Run> run(Scenario scenario, const engine::SimulateOptions& options,
+                       Diagnostics& diagnostics);
 
 // Complains of a torch release or allocator options that are not known.
 void check_allocator(const Scenario& scenario, const program::Software& software,

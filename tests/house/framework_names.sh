@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # framework_names.sh TREE: no framework, trainer or library of training is named in code outside its
-# own file, the hooks, the input language and the table of operator implementations: everything else
-# works on values. The forbidden names are those of the files in the three catalogs.
+# own file, the hooks, the input language (validation sets write scenarios in it) and the table of
+# operator implementations: everything else works on values. The forbidden names are those of the files in the three catalogs.
 cd "$1" || exit 2
 export LC_ALL=C
 
@@ -9,7 +9,7 @@ export LC_ALL=C
 names=$(find sim/program/{frameworks,trainers,libraries} -name '*.cpp' -printf '%f\n' 2>/dev/null |
   sed -E 's/\.cpp$//; s/^torch_//; s/[0-9]+$//' | grep -vxE 'catalog|none|torch|pytorch|nccl' | sort -u | paste -sd '|')
 [[ -n $names ]] || exit 0
-may_name='^sim/(program/(frameworks|trainers|libraries|hooks)/|scenario/|plan/operators/|plan/implementation\.h)'
+may_name='^sim/(program/(frameworks|trainers|libraries|hooks)/|scenario/|study/validation/|plan/operators/|plan/implementation\.h)'
 
 # Comments may use the words, and so may prose (a string with a space in it); #include names files.
 hits=$(find sim \( -name '*.h' -o -name '*.cpp' \) | grep -vE "$may_name" | sort |

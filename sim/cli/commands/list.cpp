@@ -21,6 +21,7 @@
 #include "sim/report/writers/writer.h"
 #include "sim/scenario/data_files.h"
 #include "sim/scenario/scenario.h"
+#include "sim/study/validation/validation_set.h"
 
 namespace sim::cli {
 namespace {
@@ -84,6 +85,7 @@ constexpr Kind kKinds[] = {
     {"kernels", [](const DataRoots&) { return items(compute::kernel_catalog()); }},
     {"collectives", [](const DataRoots&) { return items(network::collective_catalog()); }},
     {"formats", [](const DataRoots&) { return items(report::writer_catalog()); }},
+    {"validation-sets", [](const DataRoots&) { return items(study::validation_catalog()); }},
     {"commands", [](const DataRoots&) { return items(command_catalog()); }},
 };
 

@@ -6,8 +6,14 @@ namespace sim::plan {
 
 const Operator kSoftmax{"softmax", "softmax over the last dimension, in fp32 where asked"};
 
-// softmax(x, dtype=fp32) of a bf16 input converts inside the kernel on CUDA: no fp32 copy of x.
+// aten/src/ATen/native/SoftMax.cpp, softmax(x, dim, dtype): an fp16 input of an fp32 result is
+// converted inside the kernel (half_to_float); any other is copied to the type asked for first, an
+// operator of its own with its own backward. aten/src/ATen/native/cuda/SoftMax.cu,
+// softmax_backward_cuda_out, multiplies gradient and output into a tensor of its own before the
+// kernel.
 Var softmax(GraphBuilder& g, Var x, DType dtype) {
+  const bool converts_inside = x.dtype() == DType::f16 && dtype == DType::f32;
+  if (!converts_inside) x = cast(g, std::move(x), dtype);
   const TensorType in = x.type();
   const TensorType out{dtype, in.shape};
   Node n(g, kSoftmax);
@@ -16,8 +22,11 @@ Var softmax(GraphBuilder& g, Var x, DType dtype) {
   n.launch(compute::kSoftmax, {in}, {out});
   n.save(y);
   if (n.needs(xi)) {
-    n.launch_backward(compute::kSoftmax, {out, out}, {in});
     n.produce(xi, in);
+    const int product = n.allocate(out);
+    n.launch_backward(compute::kElementwise, {out, out}, {out});
+    n.launch_backward(compute::kSoftmax, {out, out}, {in});
+    n.release(product);
   }
   return y;
 }

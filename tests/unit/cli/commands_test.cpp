@@ -98,6 +98,8 @@ TEST_CASE("trouble: exit 2, words on stderr, nothing on stdout", "[cli]") {
       "rehearse program " + kFits + " --rank 99",
       "rehearse list things",
       "rehearse replay tests/data/allocator/short/default.jsonl --capacity ''",
+      "rehearse validate h200_sweep tests/data/h200/sweep.csv",
+      "rehearse validate h200_sweep_memory no-such-table.csv",
       "rehearse run " + kFits + " -o /no/such/folder/report.txt",
       "rehearse check " + kFits + " --set expect.verdct=fits",
       "rehearse check " + kFits + " --set expect.verdict=fit",
@@ -203,7 +205,7 @@ TEST_CASE("check: 0 as expected, 1 where an expectation is missed", "[cli]") {
 
 TEST_CASE("help is an answer, fits 80 columns and starts with examples", "[cli]") {
   for (const std::string verb :
-       {"", "run", "check", "plan", "program", "timeline", "replay", "list"}) {
+       {"", "run", "check", "plan", "program", "timeline", "replay", "validate", "list"}) {
     const Outcome outcome = shell("rehearse " + verb + " --help");
     CHECK(outcome.code == 0);
     CHECK(outcome.err.empty());
@@ -243,7 +245,7 @@ TEST_CASE("stages print as text, kinds are listed", "[cli]") {
   CHECK(has(shell("rehearse timeline " + kFits).out, "verdict fits"));
   CHECK(has(shell("rehearse list models").out, "llama-2-7b-hf "));
   CHECK(has(shell("rehearse list").out, "architectures:\n"));
-  CHECK(nlohmann::json::parse(shell("rehearse list --json commands").out)["commands"].size() == 7);
+  CHECK(nlohmann::json::parse(shell("rehearse list --json commands").out)["commands"].size() == 8);
 }
 
 }  // namespace
