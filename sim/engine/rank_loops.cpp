@@ -7,6 +7,7 @@
 // device somewhere settles after a few iterations; one whose host runs further and further ahead
 // never does and is run to its end. Only while one simulated rank makes up the whole job.
 #include <algorithm>
+#include <utility>
 
 #include "sim/base/hash.h"
 #include "sim/engine/rank.h"
@@ -118,22 +119,24 @@ void Rank::repeat_since(const LoopState& before, std::int64_t times) {
   spend(by);
 }
 
-// The slices beyond now move on by `by`; those across are cut in two.
+// The slices beyond now move on by `by`; those across are cut in two. A stream's slices
+// stay in the order of their begins.
 void Rank::cut_slices(Duration by) {
-  std::vector<Slice>& slices = *self_.recording.slices;
-  const std::size_t before = slices.size();
-  for (std::size_t i = 0; i < before; ++i) {
-    if (slices[i].end <= host_now_) continue;
-    Slice rest = slices[i];
-    rest.begin = saturating_add(std::max(rest.begin, host_now_), by);
-    rest.end = saturating_add(rest.end, by);
-    if (slices[i].begin >= host_now_) {
-      slices[i] = rest;
-    } else {
-      slices[i].end = host_now_;
-      slices.push_back(rest);
+  std::vector<Slice> cut;
+  cut.reserve(self_.recording.slices->size());
+  for (const Slice& slice : *self_.recording.slices) {
+    if (slice.end <= host_now_) {
+      cut.push_back(slice);
+      continue;
     }
+    Slice past = slice, rest = slice;
+    past.end = host_now_;
+    rest.begin = saturating_add(std::max(slice.begin, host_now_), by);
+    rest.end = saturating_add(slice.end, by);
+    if (slice.begin < host_now_) cut.push_back(past);
+    cut.push_back(rest);
   }
+  *self_.recording.slices = std::move(cut);
 }
 
 }  // namespace sim::engine
