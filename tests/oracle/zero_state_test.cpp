@@ -122,5 +122,33 @@ TEST_CASE("frozen weights of the model built in pieces: the page-locked blocks o
   CHECK(phase(r, "load").host_pinned == Bytes{frozen});
 }
 
+// Every setting moves what is alive inside a step; between steps nothing of it may be left.
+TEST_CASE("no setting of stage 3 leaks from step to step") {
+  const std::string tiny = "../tests/golden/tiny-zero3/scenario.yaml";
+  const std::string zero = "job.deepspeed.zero_optimization.";
+  for (const std::string live : {"0", "200000", "1e9"}) {
+    for (const std::string reuse : {"0", "100000", "1e9"}) {
+      for (const std::string prefetch : {"0", "100000", "5e7"}) {
+        for (const std::string bucket : {"1", "70000", "5e8"}) {
+          for (const std::string overlap : {"true", "false"}) {
+            const Run r = run_of(tiny, {{zero + "stage3_max_live_parameters", live},
+                                        {zero + "stage3_max_reuse_distance", reuse},
+                                        {zero + "stage3_prefetch_bucket_size", prefetch},
+                                        {zero + "reduce_bucket_size", bucket},
+                                        {zero + "overlap_comm", overlap},
+                                        {"job.gradient_accumulation_steps", "5"},
+                                        {"job.steps", "4"}});
+            INFO(live << " " << reuse << " " << prefetch << " " << bucket << " " << overlap);
+            REQUIRE(std::holds_alternative<Fits>(r.report.verdict));
+            CHECK(phase(r, "step").end_allocated == phase(r, "step.1").end_allocated);
+            CHECK(phase(r, "step").end_allocated == phase(r, "step.3").end_allocated);
+            CHECK(phase(r, "step").peak_allocated == phase(r, "step.3").peak_allocated);
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sim::study

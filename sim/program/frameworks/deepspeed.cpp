@@ -32,6 +32,7 @@ class ConfigurationReader {
       : session_(session), trainer_(trainer), context_{diagnostics, &assumptions} {
     facts_ = deepspeed_facts(session.software);
     o_.states_made_in_wrap = facts_.states_made_at_once;
+    o_.casts_buffers = facts_.casts_buffers;
     o_.pins_partition = facts_.pins_partition;
   }
 
@@ -48,6 +49,12 @@ class ConfigurationReader {
     }
     if (const ConfigNode* optimizer = reader.find_node("optimizer")) own_optimizer(*optimizer);
     precision(reader);
+    accumulation(reader);
+    for (const char* key : {"torch_autocast", "tensor_parallel", "sequence_parallel_size",
+                            "hybrid_engine", "pipeline", "sparse_attention",
+                            "progressive_layer_drop", "compression_training", "expert_parallel"}) {
+      unmodelled(reader, key);
+    }
     // Of no consequence for memory or for time that is modelled.
     for (const char* key : {"steps_per_print",
                             "wall_clock_breakdown",
@@ -73,15 +80,20 @@ class ConfigurationReader {
                             "disable_allgather",
                             "activation_checkpointing",
                             "gradient_clipping",
-                            "data_types",
                             "sparse_gradients",
                             "dataloader_drop_last",
-                            "use_data_before_expert_parallel_",
+                            "use_data_before_expert_parallelism",
                             "autotuning",
-                            "load_universal_checkpoint",
+                            "log_level",
                             "timers",
                             "nebula",
-                            "curriculum_learning"}) {
+                            "curriculum_learning",
+                            "data_efficiency",
+                            "eigenvalue",
+                            "graph_harvesting",
+                            "managed_gradient_accumulation",
+                            "compile",
+                            "seq_parallel_communication_data_type"}) {
       reader.find_node(key);
     }
     reader.finish();
@@ -132,12 +144,14 @@ class ConfigurationReader {
         diagnostics().error(where->at, "fp16 and bf16 cannot both be enabled", "keep one of them");
       }
       if (on) o_.low = type;
-      for (const char* other :
-           {"loss_scale", "auto_cast", "initial_scale_power", "loss_scale_window", "hysteresis",
-            "consecutive_hysteresis", "min_loss_scale", "fp16_master_weights_and_grads",
-            "immediate_grad_update", "check_grad_overflow", "bf16_master_weights_and_grads",
-            "bf16_optimizer_states"}) {
+      for (const char* other : {"loss_scale", "auto_cast", "initial_scale_power",
+                                "loss_scale_window", "hysteresis", "consecutive_hysteresis",
+                                "min_loss_scale", "immediate_grad_update", "check_grad_overflow"}) {
         section.find_node(other);
+      }
+      for (const char* other : {"fp16_master_weights_and_grads", "bf16_master_weights_and_grads",
+                                "bf16_optimizer_states"}) {
+        unmodelled(section, other);
       }
       section.finish();
     }
@@ -145,6 +159,36 @@ class ConfigurationReader {
     if (const auto on = amp.find<bool>("enabled"); on && on->value)
       diagnostics().error(on->at, "amp and ZeRO exclude each other", "write bf16 or fp16 instead");
     amp.find_node("opt_level");
+  }
+
+  // A feature that changes memory and is not there: refused where it is turned on.
+  void unmodelled(ConfigReader& reader, const char* key) {
+    const ConfigNode* node = reader.find_node(key);
+    if (node == nullptr) return;
+    const ConfigNode* enabled = node->is_map() ? node->find("enabled") : node;
+    if (enabled != nullptr && enabled->is_scalar() &&
+        (enabled->text == "false" || enabled->text == "False" || enabled->text == "1"))
+      return;
+    diagnostics().error(node->at, fmt::format("{} is not modelled", reader.path_of(key)),
+                        "leave it out");
+  }
+
+  // data_types.grad_accum_dtype: the type in which the pieces of gradients are kept.
+  void accumulation(ConfigReader& reader) {
+    static constexpr Choice<DType> kTypes[] = {{"fp32", DType::f32},
+                                               {"fp16", DType::f16},
+                                               {"bf16", DType::bf16},
+                                               {"bfloat16", DType::bf16}};
+    ConfigReader types = reader.section("data_types");
+    const auto type = types.find_choice<DType>("grad_accum_dtype", kTypes);
+    types.finish();
+    if (!type) return;
+    o_.gradients = type->value;
+    if (o_.stage != 3 && o_.stage != 0 && type->value == DType::f32) {
+      diagnostics().error(type->at,
+                          "gradients of ZeRO stages 1 and 2 kept in fp32 are not modelled",
+                          "leave grad_accum_dtype out, or write stage 3");
+    }
   }
 
   // A number of the configuration that the job states, too: transformers refuses a mismatch.
@@ -220,6 +264,8 @@ class ConfigurationReader {
     }
     for (const char* key : {"pipeline", "pipeline_read", "pipeline_write", "fast_init"})
       reader.find_node(key);
+    unmodelled(reader, "super_offload");
+    reader.find_node("cpuadam_cores_perc");
     if (const auto ratio = reader.find<double>("ratio", Limits<double>{0, 1});
         ratio && ratio->value < 1) {
       diagnostics().error(ratio->at, "a partial offload is not modelled", "leave ratio out");
@@ -275,7 +321,22 @@ class ConfigurationReader {
     elements(reader, "stage3_param_persistence_threshold", o_.persistence_threshold, 0, 10 * h);
     elements(reader, "stage3_max_live_parameters", o_.max_live, 0, o_.max_live);
     elements(reader, "stage3_max_reuse_distance", o_.max_reuse_distance, 0, o_.max_reuse_distance);
+    // Without their prefix the same.
+    elements(reader, "prefetch_bucket_size", o_.prefetch_bucket, 0, h * h * 9 / 10);
+    elements(reader, "param_persistence_threshold", o_.persistence_threshold, 0, 10 * h);
+    elements(reader, "max_live_parameters", o_.max_live, 0, o_.max_live);
+    elements(reader, "max_reuse_distance", o_.max_reuse_distance, 0, o_.max_reuse_distance);
+    elements(reader, "stage3_model_persistence_threshold", o_.persistence_limit, 0,
+             o_.persistence_limit);
     elements(reader, "sub_group_size", o_.sub_group, 0, o_.sub_group);
+    // What the offload sections were until 0.5.
+    bool old_optimizer = false, old_parameters = false, old_pinned = false;
+    flag("cpu_offload", old_optimizer);
+    flag("cpu_offload_params", old_parameters);
+    flag("cpu_offload_param", old_parameters);
+    flag("cpu_offload_use_pin_memory", old_pinned);
+    if (old_optimizer) o_.optimizer = {Device::cpu, old_pinned, 0, 0, 0};
+    if (old_parameters) o_.parameters = {Device::cpu, old_pinned, 0, 0, 0};
     if (reader.has("offload_optimizer"))
       o_.optimizer = offload(reader.section("offload_optimizer"), 4);
     if (reader.has("offload_param")) {
@@ -291,13 +352,17 @@ class ConfigurationReader {
           "ignore_unused_parameters", "legacy_stage1", "memory_efficient_linear",
           "override_module_apply", "pipeline_loading_checkpoint",
           "stage3_use_all_reduce_for_fetch_params", "use_multi_rank_bucket_allreduce",
-          "log_trace_cache_warnings", "stage3_model_persistence_threshold"}) {
+          "log_trace_cache_warnings", "enable_sanity_checks"}) {
       reader.find_node(key);
     }
     for (const char* key : {"zero_quantized_weights", "zero_quantized_nontrainable_weights",
                             "zero_quantized_gradients", "mics_hierarchical_params_gather"}) {
       if (const auto on = reader.find<bool>(key); on && on->value)
         diagnostics().error(on->at, fmt::format("{} is not modelled", key), "leave it out");
+    }
+    for (const char* key : {"zenflow", "leaf_module", "stage3_module_granularity_threshold",
+                            "save_muon_momentum_buffer_in_memory", "zeropp_loco_param"}) {
+      unmodelled(reader, key);
     }
     if (const auto groups = reader.find<std::int64_t>("zero_hpz_partition_size");
         groups && groups->value > 1) {

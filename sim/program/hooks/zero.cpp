@@ -91,6 +91,7 @@ void ZeroEngine::cast_module(Session& session, LoadedModel& model) {
     }
   };
   for (const plan::ModuleTensor& t : plan::children_first(graph_)) {
+    if (!t.parameter.valid() && !options_.casts_buffers) continue;
     if (t.parameter.valid()) {
       const Parameter& p = graph_.parameters[t.parameter];
       cast_one(p.name, {prepared_type(session, p), p.type.shape}, model.device[t.parameter],
@@ -122,7 +123,7 @@ void ZeroEngine::move_module(Session& session, LoadedModel& model) {
            MemoryClass::parameters);
     } else {
       const plan::Buffer& buffer = graph_.buffers[t.buffer];
-      const bool cast = options_.low && is_floating(buffer.type.dtype);
+      const bool cast = options_.low && options_.casts_buffers && is_floating(buffer.type.dtype);
       move(buffer.name, cast ? TensorType{*options_.low, buffer.type.shape} : buffer.type,
            model.buffers[t.buffer], model.host_buffers[t.buffer], MemoryClass::buffers);
     }

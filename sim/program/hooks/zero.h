@@ -21,13 +21,15 @@ struct ZeroOptions {
     bool anywhere() const { return device != Device::none; }
   };
   int stage = 0;
-  std::optional<DType> low;  // the type that the module is cast to; none: fp32 training
+  std::optional<DType> low;        // the type that the module is cast to; none: fp32 training
+  std::optional<DType> gradients;  // stage 3: of the gradients' pieces, where not the weights' own
   // In elements, as the configuration counts them.
   std::int64_t reduce_bucket = 500'000'000;
   std::int64_t prefetch_bucket = 50'000'000;
   std::int64_t max_live = 1'000'000'000;
   std::int64_t max_reuse_distance = 1'000'000'000;
   std::int64_t persistence_threshold = 100'000;
+  std::int64_t persistence_limit = std::int64_t{1} << 40;  // of all that persist
   std::int64_t sub_group = 1'000'000'000;
   bool contiguous_gradients = true;
   bool overlaps = false;
@@ -37,6 +39,7 @@ struct ZeroOptions {
   Offload optimizer, parameters;
   bool states_made_in_wrap = false;  // the optimizer's first step runs inside initialize()
   bool pins_partition = false;       // offload in stages 1 and 2: the fp32 partition is page-locked
+  bool casts_buffers = true;         // with the parameters
   bool fused_adam = false;           // DeepSpeed's own: one kernel, no temporaries
   bool builds_partitioned = false;   // deepspeed.zero.Init is active while the model is built
 };

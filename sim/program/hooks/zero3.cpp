@@ -17,7 +17,7 @@ constexpr ByteRate kHostCopy{10e9};  // one thread, pageable memory
 
 Zero3::Zero3(const Session& session, ZeroOptions options) : ZeroEngine(session, options) {
   Builder& b = session.builder;
-  std::int64_t alone = 0;
+  std::int64_t alone = 0, persistent = 0;
   for (const plan::Parameter& p : graph_.parameters) {
     Sharded s;
     s.scope = b.scope(p.name);
@@ -25,8 +25,10 @@ Zero3::Zero3(const Session& session, ZeroOptions options) : ZeroEngine(session, 
     s.piece = (s.elements + world_ - 1) / world_;
     s.dtype = p.type.dtype;
     s.trainable = p.trainable;
-    // mark_persistent_parameters; model_persistence_threshold is sys.maxsize unless set.
-    s.persists = s.elements <= options_.persistence_threshold;
+    // mark_persistent_parameters
+    s.persists = s.elements <= options_.persistence_threshold &&
+                 persistent + s.elements <= options_.persistence_limit;
+    if (s.persists) persistent += s.elements;
     sharded_.push_back(s);
     if (p.trainable) pieces_ += s.piece;
   }
@@ -267,12 +269,13 @@ void Zero3::make_gradient_buffers(Builder& b) {
     bucket_memory_ = gpu(b, flat(dtype, options_.reduce_bucket).bytes(), MemoryClass::gradients,
                          scope, "reduce bucket");
   }
-  const Bytes all = flat(dtype, pieces_).bytes();
+  const DType kept = options_.gradients.value_or(dtype);
+  const Bytes all = flat(kept, pieces_).bytes();
   if (options_.optimizer.anywhere()) {
     host(b, all, options_.optimizer.pinned, scope, "gradient pieces");
   } else {
     gradient_pieces_ = gpu(b, all, MemoryClass::gradients, scope, "gradient pieces");
-    b.launch({&compute::kFill, {}, {flat(dtype, pieces_)}});
+    b.launch({&compute::kFill, {}, {flat(kept, pieces_)}});
   }
 }
 

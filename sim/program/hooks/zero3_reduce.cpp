@@ -141,7 +141,8 @@ void Zero3::update_sub_group(Session& session, std::size_t index) {
   const SubGroup& group = sub_groups_[index];
   ParameterState& partition = state_[index];
   const DType dtype = sharded_[group.members.front()].dtype;
-  const TensorType low = flat(dtype, group.elements), full = flat(DType::f32, group.elements);
+  const DType kept = options_.gradients.value_or(dtype);
+  const TensorType low = flat(kept, group.elements), full = flat(DType::f32, group.elements);
   if (options_.optimizer.anywhere()) {
     if (options_.optimizer.device == ZeroOptions::Offload::Device::nvme) {
       b.host_work(swap_time(swapped_states(group.elements)));
@@ -150,7 +151,7 @@ void Zero3::update_sub_group(Session& session, std::size_t index) {
     }
     b.host_work(host_update_time(group.elements));
     if (!options_.parameters.anywhere())
-      b.copy(low.bytes(), CopyDirection::host_to_device, true, false);
+      b.copy(flat(dtype, group.elements).bytes(), CopyDirection::host_to_device, true, false);
     return;
   }
   TensorId together;
@@ -159,7 +160,7 @@ void Zero3::update_sub_group(Session& session, std::size_t index) {
         gpu(b, low.bytes(), MemoryClass::gradients, partition.scope, "gradient of the partition");
     b.launch({&compute::kCopy, {low}, {low}});
   }
-  if (dtype == DType::f32 && together.valid()) {
+  if (kept == DType::f32 && together.valid()) {
     partition.gradient = std::exchange(together, TensorId{});
   } else {
     partition.gradient = gpu(b, full.bytes(), MemoryClass::gradients, partition.scope,
@@ -169,7 +170,7 @@ void Zero3::update_sub_group(Session& session, std::size_t index) {
   }
   b.launch({&compute::kElementwise, {full}, {full}});
   update_partition(session, partition);
-  b.launch({&compute::kCopy, {full}, {low}});
+  b.launch({&compute::kCopy, {full}, {flat(dtype, group.elements)}});
   b.release(std::exchange(partition.gradient, TensorId{}));
 }
 

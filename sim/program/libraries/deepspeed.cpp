@@ -42,6 +42,9 @@ DeepSpeedFacts deepspeed_facts(const Software& software) {
   // zero/stage3.py and stage_1_and_2.py, initialize_optimizer_states: takes a step on zero
   // gradients until 0.13; since 0.14.0 the states come with the first real step.
   f.states_made_at_once = by_release<bool>(r, {{{0, 6, 0, {}}, true}, {{0, 14, 0, {}}, false}});
+  // engine.py _configure_distributed_model: module.half() or .bfloat16(), buffers with it, until
+  // 0.19.1; since 0.19.2 the parameters alone (_cast_module_mixed_precision).
+  f.casts_buffers = by_release<bool>(r, {{{0, 6, 0, {}}, true}, {{0, 19, 2, {}}, false}});
   // zero/stage_1_and_2.py: the offloaded fp32 partition is page-locked since 0.14.1 (pull request
   // 5301).
   f.pins_partition = by_release<bool>(r, {{{0, 6, 0, {}}, false}, {{0, 14, 1, {}}, true}});

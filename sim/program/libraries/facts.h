@@ -95,6 +95,7 @@ bool preparation_casts_packed(const Software& software);
 // --- deepspeed.cpp
 struct DeepSpeedFacts {
   bool states_made_at_once = true;   // inside initialize(), by a step on zero gradients
+  bool casts_buffers = true;         // floating buffers follow the parameters' type
   bool pins_partition = false;       // stages 1 and 2, offloaded: whatever pin_memory says
   bool overlaps_in_stage_3 = false;  // overlap_comm where the configuration leaves it open
 };
