@@ -15,7 +15,8 @@ std::unique_ptr<Strategy> make(const Session& session, const StrategySpec* spec,
                                Diagnostics& diagnostics) {
   const std::size_t errors = diagnostics.error_count();
   ReadContext context{diagnostics, &assumptions};
-  ConfigReader reader(spec->options, "job.strategy.ddp", context);
+  const ConfigNode none;
+  ConfigReader reader(spec != nullptr ? spec->options : none, "job.strategy.ddp", context);
   DdpOptions o;
   o.find_unused_parameters =
       reader
@@ -32,7 +33,7 @@ std::unique_ptr<Strategy> make(const Session& session, const StrategySpec* spec,
       reader.optional<Bytes>("bucket_cap", 25_MiB, "default of DistributedDataParallel").value;
   reader.finish();
   if (o.bucket_cap <= Bytes{0}) {
-    diagnostics.error(spec->name.at, "job.strategy.ddp.bucket_cap must be above 0");
+    diagnostics.error(reader.at(), "job.strategy.ddp.bucket_cap must be above 0");
   }
   if (diagnostics.error_count() > errors) return nullptr;
   return std::make_unique<Ddp>(session, o);
