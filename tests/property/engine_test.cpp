@@ -1,4 +1,5 @@
 // Random jobs: folding ranks changes nothing, two runs give the same text, memory is accounted for.
+#include <fmt/core.h>
 #include <rapidcheck.h>
 
 #include <map>
@@ -75,7 +76,7 @@ program::Program random_program() {
   p.event();
   const int ops = pick(120);
   for (int i = 0; i < ops; ++i) {
-    if (pick(15) == 0) p.phase("step");
+    if (pick(15) == 0) p.phase(pick(2) == 0 ? "step" : "save");
     add_random_op(p, gather);
     if (pick(20) == 0) {
       p.add(program::Loop{static_cast<std::uint32_t>(1 + pick(6)),
@@ -131,7 +132,7 @@ std::string first_difference(const std::string& a, const std::string& b) {
   std::istringstream lines_a(a), lines_b(b);
   std::string line_a, line_b;
   while (std::getline(lines_a, line_a) && std::getline(lines_b, line_b)) {
-    if (line_a != line_b) return line_a + "\n" + line_b;
+    if (line_a != line_b) return fmt::format("{}\n{}", line_a, line_b);
   }
   return a == b ? "" : "one is longer";
 }
@@ -140,10 +141,56 @@ TEST_CASE("ranks simulated as one and each by itself give the same") {
   CHECK(rc::check([] {
     const program::Workload workload = random_workload();
     const Machine machine = small_machine();
-    const Timeline folded = simulate(workload, machine);
-    const Timeline single = simulate(workload, machine, {.fold_ranks = false});
+    // Without skipping on either side: only ranks that make up the whole job may skip.
+    const Timeline folded = simulate(workload, machine, {.skip_repeats = false});
+    const Timeline single =
+        simulate(workload, machine, {.fold_ranks = false, .skip_repeats = false});
     RC_ASSERT(first_difference(to_text(without_bystanders(folded)),
                                to_text(without_bystanders(fold(single, folded)))) == "");
+  }));
+}
+
+// Phases that a loop repeats alike are one record where they are skipped: here all records of one
+// name are one.
+Timeline with_phases_merged(Timeline t) {
+  t.repeats.clear();
+  for (RankRecord& rank : t.ranks) {
+    std::map<std::string, PhaseRecord> merged;
+    for (const PhaseRecord& phase : rank.phases) {
+      const auto [found, first] = merged.try_emplace(phase.name, phase);
+      PhaseRecord& all = found->second;
+      all.begin = all.end = Instant{};  // a record that stands for several spans the others
+      all.peak_op = 0;                  // the first of equal peaks, whichever record it is in
+      if (first) continue;
+      all.time += phase.time;
+      all.alloc_retries += phase.alloc_retries;
+      all.warnings += phase.warnings;
+      all.peak_allocated = std::max(all.peak_allocated, phase.peak_allocated);
+      all.peak_reserved = std::max(all.peak_reserved, phase.peak_reserved);
+      all.peak_device_used = std::max(all.peak_device_used, phase.peak_device_used);
+      all.host_anonymous = std::max(all.host_anonymous, phase.host_anonymous);
+      all.host_pinned = std::max(all.host_pinned, phase.host_pinned);
+      all.end_allocated = phase.end_allocated;
+      all.end_reserved = phase.end_reserved;
+      for (std::size_t c = 0; c < kMemoryClasses; ++c) {
+        all.peak_by_class[c] = std::max(all.peak_by_class[c], phase.peak_by_class[c]);
+      }
+    }
+    rank.phases.clear();
+    for (auto& [name, phase] : merged) rank.phases.push_back(phase);
+  }
+  for (HostRecord& host : t.hosts) host.phases.clear();
+  return t;
+}
+
+TEST_CASE("iterations skipped and run give the same") {
+  CHECK(rc::check([] {
+    const program::Workload workload = random_workload();
+    const Machine machine = small_machine();
+    const Timeline skipped = simulate(workload, machine);
+    const Timeline run = simulate(workload, machine, {.skip_repeats = false});
+    RC_ASSERT(first_difference(to_text(with_phases_merged(without_bystanders(skipped))),
+                               to_text(with_phases_merged(without_bystanders(run)))) == "");
   }));
 }
 
