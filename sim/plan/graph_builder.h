@@ -68,6 +68,10 @@ class GraphBuilder {
   const Implementations& facts() const { return facts_; }
   DType weights() const { return weights_; }  // the type that they are loaded in
 
+  // Full paths of the linear layers: what adapters can stand beside.
+  void add_linear_module(std::string path) { linear_modules_.push_back(std::move(path)); }
+  const std::vector<std::string>& linear_modules() const { return linear_modules_; }
+
   // Modules. `path` is the full dotted path; scopes nest by RAII.
   class ScopeGuard {
    public:
@@ -135,6 +139,7 @@ class GraphBuilder {
   GraphKernelId intern(compute::Kernel kernel);
   Weight add_parameter(const std::string& module, std::string_view name, Parameter parameter);
 
+  std::vector<std::string> linear_modules_;
   Implementations facts_;
   DType weights_;
   LayerGraph graph_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/diagnostics.h"
 #include "sim/base/terms.h"
 
 namespace sim::plan {
@@ -47,10 +48,10 @@ struct LowRankAdapters {
   std::int64_t rank = 0;
   double dropout = 0;
   DType dtype = DType::f32;
-  bool all_linear = false;           // every linear layer but the head; else those named
-  std::vector<std::string> targets;  // last part of a module's path, or the path
-  bool wraps_base = true;            // the frozen layer is a child named base_layer
-  bool clones_base_output = true;    // of packed layers, before the sum
+  bool all_linear = false;         // every linear layer but the head; else those named
+  std::vector<Named> targets;      // the end of a linear layer's path, or the path
+  bool wraps_base = true;          // the frozen layer is a child named base_layer
+  bool clones_base_output = true;  // of packed layers, before the sum
   bool adds_in_place = false;
 };
 

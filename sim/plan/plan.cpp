@@ -8,6 +8,7 @@
 
 #include "sim/base/text.h"
 #include "sim/plan/architectures/architecture.h"
+#include "sim/plan/layers/layers.h"
 #include "sim/scenario/config_reader.h"
 
 namespace sim::plan {
@@ -59,6 +60,11 @@ std::optional<Plan> make_plan(const Scenario& scenario, const Implementations& i
   ReadContext context{diagnostics, &assumptions};
   Var loss = architecture->build(scenario.model, vocab, builder, context);
   if (!loss) return std::nullopt;
+  if (implementations.adapters) {
+    const std::size_t errors = diagnostics.error_count();
+    check_targets(*implementations.adapters, builder.linear_modules(), diagnostics);
+    if (diagnostics.error_count() > errors) return std::nullopt;
+  }
 
   Plan plan;
   plan.graph = builder.finish(std::move(loss));

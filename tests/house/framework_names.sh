@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # framework_names.sh TREE: no framework, trainer or library of training is named in code outside its
 # own file, the hooks, the input language (validation sets write scenarios in it) and the table of
-# operator implementations: everything else works on values. The forbidden names are those of the files in the three catalogs.
+# operator implementations: everything else works on values. The forbidden names are those of the
+# files in the three catalogs.
 cd "$1" || exit 2
 export LC_ALL=C
 

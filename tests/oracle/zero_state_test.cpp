@@ -5,29 +5,10 @@
 #include <string>
 
 #include "sim/plan/plan.h"
-#include "sim/study/run.h"
-
-#include "tests/support/catch.h"
+#include "tests/support/simulated_scenario.h"
 
 namespace sim::study {
 namespace {
-
-Run run_of(const std::string& scenario, const std::vector<Override>& overrides) {
-  Diagnostics diagnostics;
-  auto result = run(std::string(SIM_SOURCE_DIR) + "/scenarios/" + scenario, default_data_roots(),
-                    overrides, {}, diagnostics);
-  INFO(render(diagnostics));
-  REQUIRE(result.has_value());
-  return std::move(*result);
-}
-
-const report::PhaseSummary& phase(const Run& run, const std::string& name) {
-  for (const auto& p : run.report.ranks.front().phases) {
-    if (p.name == name) return p;
-  }
-  FAIL("no phase " << name);
-  return run.report.ranks.front().phases.front();
-}
 
 Bytes buffers(const plan::LayerGraph& g) {
   Bytes b{0};

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "sim/base/diagnostics.h"
 #include "sim/plan/operators/operators.h"
 
 namespace sim::plan {
@@ -26,6 +28,10 @@ enum class LinearRole : std::uint8_t { inner, head };  // a head is never packed
 Linear linear_module(GraphBuilder& g, const std::string& path, std::int64_t out, std::int64_t in,
                      bool bias = false, LinearRole role = LinearRole::inner);
 Var linear(GraphBuilder& g, Var x, const Linear& module);
+// Complains of each target of the adapters that no linear layer answers to. (PEFT's own complaint
+// comes only when none of the targets is found.)
+void check_targets(const LowRankAdapters& adapters, const std::vector<std::string>& linear_modules,
+                   Diagnostics& diagnostics);
 
 // --- rms_norm.cpp: LlamaRMSNorm
 struct RmsNorm {

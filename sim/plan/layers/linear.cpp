@@ -6,21 +6,41 @@ namespace sim::plan {
 
 namespace {
 
-// PEFT: a target is a module's whole path or its end. "All linear layers" spare the head
-// (bitsandbytes' own modules are linear layers, too).
+// PEFT: a target is a module's whole path or its end.
+bool names(const Named& target, std::string_view path) {
+  const std::string& end = target.name;
+  return path == end || (path.ends_with(end) && path.size() > end.size() &&
+                         path[path.size() - end.size() - 1] == '.');
+}
+
+// "All linear layers" spare the head (bitsandbytes' own modules are linear layers, too).
 bool is_target(const LowRankAdapters& adapters, std::string_view path, LinearRole role) {
   if (adapters.all_linear) return role != LinearRole::head;
-  return std::ranges::any_of(adapters.targets, [&](const std::string& target) {
-    return path == target || (path.ends_with(target) && path.size() > target.size() &&
-                              path[path.size() - target.size() - 1] == '.');
-  });
+  return std::ranges::any_of(adapters.targets,
+                             [&](const Named& target) { return names(target, path); });
 }
 
 }  // namespace
 
+void check_targets(const LowRankAdapters& adapters, const std::vector<std::string>& linear_modules,
+                   Diagnostics& diagnostics) {
+  if (adapters.all_linear) return;
+  std::vector<std::string> known;
+  for (const std::string& path : linear_modules) {
+    std::string last = path.substr(path.rfind('.') + 1);
+    if (std::ranges::find(known, last) == known.end()) known.push_back(std::move(last));
+  }
+  for (const Named& target : adapters.targets) {
+    const bool found = std::ranges::any_of(
+        linear_modules, [&](const std::string& path) { return names(target, path); });
+    if (!found) report_unknown_name("linear layer", target, known, diagnostics);
+  }
+}
+
 Linear linear_module(GraphBuilder& g, const std::string& path, std::int64_t out, std::int64_t in,
                      bool bias, LinearRole role) {
   const Implementations& facts = g.facts();
+  g.add_linear_module(path);
   const bool adapted = facts.adapters && is_target(*facts.adapters, path, role);
   Linear module;
   module.path = path;

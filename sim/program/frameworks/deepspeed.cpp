@@ -25,6 +25,15 @@ constexpr Choice<Device> kDevices[] = {
 
 bool is_auto(const ConfigNode& node) { return node.is_scalar() && node.text == "auto"; }
 
+// fp16/bf16 "auto" follow the trainer's own flags; a bare stage takes what the scenario computes
+// in.
+std::optional<DType> sixteen_bits(const Scenario& scenario) {
+  const PrecisionSpec& p = scenario.job.precision;
+  const DType type = p.autocast ? p.autocast->value : p.weights.value;
+  if (type == DType::f16 || type == DType::bf16) return type;
+  return std::nullopt;
+}
+
 class ConfigurationReader {
  public:
   ConfigurationReader(const Session& session, const WrapperSettings& trainer,
@@ -111,22 +120,13 @@ class ConfigurationReader {
                    .value;
     }
     zero_section(reader, stage);
-    o_.low = low_by_default();
+    o_.low = sixteen_bits(session_.scenario);
     o_.builds_partitioned = builds;
     return o_;
   }
 
  private:
   Diagnostics& diagnostics() { return context_.diagnostics; }
-
-  // fp16/bf16 "auto" follow the trainer's own flags; a bare stage takes what the scenario computes
-  // in.
-  std::optional<DType> low_by_default() const {
-    const PrecisionSpec& p = session_.scenario.job.precision;
-    const DType type = p.autocast ? p.autocast->value : p.weights.value;
-    if (type == DType::f16 || type == DType::bf16) return type;
-    return std::nullopt;
-  }
 
   void precision(ConfigReader& reader) {
     for (const auto& [key, type] :
@@ -136,7 +136,7 @@ class ConfigurationReader {
       const ConfigNode* where = reader.find_node(key);
       bool on = false;
       if (enabled != nullptr && is_auto(*enabled)) {
-        on = low_by_default() == type;
+        on = sixteen_bits(session_.scenario) == type;
       } else if (const auto value = section.find<bool>("enabled")) {
         on = value->value;
       }
@@ -481,13 +481,6 @@ void compute_in(std::optional<DType> low, const Scenario& scenario,
   implementations.compute = low.value_or(scenario.job.precision.weights.value);
   implementations.cast_to = low;
   if (low) implementations.autocast = std::nullopt;
-}
-
-std::optional<DType> sixteen_bits(const Scenario& scenario) {
-  const PrecisionSpec& p = scenario.job.precision;
-  const DType type = p.autocast ? p.autocast->value : p.weights.value;
-  if (type == DType::f16 || type == DType::bf16) return type;
-  return std::nullopt;
 }
 
 void precision_of_stage(const Scenario& scenario, const StrategySpec*, const WrapperSettings&,

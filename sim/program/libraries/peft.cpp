@@ -42,7 +42,7 @@ void read_targets(ConfigReader& reader, plan::LowRankAdapters& a) {
   }
   const auto add = [&](const ConfigNode& word) {
     if (auto text = read_value<std::string>(word, {"job.lora.targets"}, reader.diagnostics()))
-      a.targets.push_back(std::move(*text));
+      a.targets.push_back({std::move(*text), word.at});
   };
   if (!node->is_sequence()) {
     add(*node);
@@ -52,7 +52,7 @@ void read_targets(ConfigReader& reader, plan::LowRankAdapters& a) {
       reader.diagnostics().error(node->at, "job.lora.targets names no layer",
                                  "write all-linear, or a list like [q_proj, v_proj]");
   }
-  a.all_linear = a.targets.size() == 1 && a.targets.front() == "all-linear";
+  a.all_linear = a.targets.size() == 1 && a.targets.front().name == "all-linear";
 }
 
 // tuners/lora: adapters are made in fp32. Since 0.6 they follow a floating weight's type (packed
