@@ -39,6 +39,7 @@ Rank::Rank(Identity identity, const Machine& machine)
       externals_(program().externals.size()),
       host_buffers_(program().host_buffers.size()) {
   phases_.hold({}, memory_.device.used());
+  memory_.allocator.record(self_.recording.allocator);
 }
 
 Rank::Rank(const Rank& start, Identity identity) : Rank(start) {
@@ -248,6 +249,7 @@ RankRecord Rank::close(std::uint32_t number) {
   record.total = memory_.device.total();
   record.finished = host_now_;
   record.launches = launches_;
+  if (self_.recording.allocator != nullptr) record.segments = memory_.allocator.snapshot();
   return record;
 }
 

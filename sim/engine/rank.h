@@ -52,6 +52,7 @@ struct SliceLabels {
 struct Recording {
   std::vector<Slice>* slices = nullptr;
   std::vector<MemorySample>* memory = nullptr;
+  std::vector<TraceEvent>* allocator = nullptr;
   std::vector<Repeat>* repeats = nullptr;
   const SliceLabels* labels = nullptr;
 };
@@ -176,6 +177,7 @@ class Rank {
   Stop pay_driver(bool waits, std::int64_t mallocs, std::int64_t frees);
   Stop allocation_failed(const program::Alloc& body, const program::Op& op, Bytes tried);
   void note_memory();
+  void name_events(program::TensorId tensor = {});
 
   memory::OomFigures oom_figures(Bytes tried) const;
   std::vector<WarningRecord> warnings() const;

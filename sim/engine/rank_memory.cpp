@@ -38,6 +38,7 @@ std::string warning_text(const program::Program& program, program::MessageId id,
 Stop Rank::exec(const program::Alloc& body, const program::Op& op) {
   if (pending_.undecided(streams_) && behind()) return Stop::yield;
   pending_.retire(host_now_, streams_, memory_.allocator);
+  if (self_.recording.allocator != nullptr) name_events();
   const program::TensorInfo& info = program().tensors[body.tensor];
   if (info.bytes.count <= 0) {  // an empty tensor never asks the allocator
     release(body.tensor);
@@ -49,6 +50,7 @@ Stop Rank::exec(const program::Alloc& body, const program::Op& op) {
   const std::int64_t segments = memory_.allocator.stats().segments.current;
   const memory::AllocResult result =
       memory_.allocator.allocate(info.bytes, static_cast<memory::Stream>(op.stream));
+  if (self_.recording.allocator != nullptr) name_events(body.tensor);
   Stop stop = Stop::none;
   if (!result.ok || result.new_segment || result.retried || result.synchronized) [[unlikely]] {
     if (result.synchronized) pending_.clear();
@@ -94,6 +96,7 @@ void Rank::release(program::TensorId id) {
   if (!tensor.block.valid()) return;
   const Bytes size = memory_.allocator.size(tensor.block);
   if (!memory_.allocator.free(tensor.block)) pending_.add(tensor.block, tensor.used_on, streams_);
+  if (self_.recording.allocator != nullptr) name_events();
   tensor = {};
   phases_.free(program().tensors[id].memory_class, size,
                memory_.allocator.stats().allocated.current);
@@ -190,6 +193,7 @@ std::vector<WarningRecord> Rank::warnings() const {
 Stop Rank::exec(const program::EmptyCache&, const program::Op&) {
   const std::int64_t segments = memory_.allocator.stats().segments.current;
   memory_.allocator.empty_cache();
+  if (self_.recording.allocator != nullptr) name_events();
   pending_.clear();
   const std::int64_t freed = segments - memory_.allocator.stats().segments.current;
   const Stop stop = pay_driver(freed > 0, 0, freed);
@@ -230,6 +234,19 @@ Stop Rank::exec(const program::ExternalFree& body, const program::Op&) {
   phases_.hold(memory_.allocator.stats().reserved.current, memory_.device.used());
   if (self_.recording.memory != nullptr) note_memory();
   return Stop::none;
+}
+
+// The events that the allocator has just appended are this rank's; the block handed out is
+// `tensor`.
+void Rank::name_events(program::TensorId tensor) {
+  std::vector<TraceEvent>& events = *self_.recording.allocator;
+  for (auto event = events.rbegin(); event != events.rend() && !event->rank.valid(); ++event) {
+    event->rank = ranks().front();
+    event->at = host_now_;
+    event->op = next_op_;
+    event->tensor = tensor.value;
+    if (event->action == AllocatorAction::oom) event->free = memory_.device.free();
+  }
 }
 
 void Rank::note_memory() {

@@ -35,6 +35,7 @@ void copy_for(std::vector<Record>& records, const std::vector<RankId>& ranks) {
 void copy_records(Timeline& timeline, const std::vector<RankId>& ranks) {
   copy_for(timeline.slices, ranks);
   copy_for(timeline.memory, ranks);
+  copy_for(timeline.allocator_events, ranks);
   copy_for(timeline.repeats, ranks);
 }
 
@@ -45,6 +46,7 @@ class Simulation {
   Timeline run();
 
  private:
+  bool skips_repeats() const { return options_.skip_repeats && !options_.record_allocator; }
   Identity identity_of(std::uint32_t rank_class);
   void start_as_one(std::uint32_t ops);
   void part();
@@ -105,8 +107,9 @@ Identity Simulation::identity_of(std::uint32_t rank_class) {
     identity.recording.labels = &labels_[program];
   }
   if (options_.record_memory) identity.recording.memory = &timeline_.memory;
+  if (options_.record_allocator) identity.recording.allocator = &timeline_.allocator_events;
   identity.recording.repeats = &timeline_.repeats;
-  identity.may_skip_iterations = options_.skip_repeats && classes_.ranks.size() == 1;
+  identity.may_skip_iterations = skips_repeats() && classes_.ranks.size() == 1;
   return identity;
 }
 
@@ -123,7 +126,7 @@ void Simulation::start_as_one(std::uint32_t ops) {
   identity.index = classes_.everyone();
   identity.program_end = ops;
   identity.parts = true;
-  identity.may_skip_iterations = options_.skip_repeats;
+  identity.may_skip_iterations = skips_repeats();
   start_ = std::make_unique<Rank>(std::move(identity), *machine_);
   queue_.push(start_->turn());
 }

@@ -16,6 +16,8 @@ namespace sim::engine {
 struct SimulateOptions {
   bool record_slices = false;  // fill Timeline::slices
   bool record_memory = false;  // fill Timeline::memory
+  // Fill Timeline::allocator_events and RankRecord::segments; runs every iteration.
+  bool record_allocator = false;
   // The result must be the same without:
   bool fold_ranks = true;    // simulate ranks that do the same as one
   bool skip_repeats = true;  // iterations that repeat others go on record as Timeline::repeats

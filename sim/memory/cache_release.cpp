@@ -96,6 +96,7 @@ void CachingAllocator::release_pool(Pool& pool) {
 void CachingAllocator::release_segment(BlockId id) {
   const Block& block = blocks_[id];
   driver_->free_segment(block.address, block.size, block.stream);
+  note(AllocatorAction::segment_free, block);
   stats_.segments.remove(1);
   stats_.reserved.remove(block.size);
   uncache(pool_of(block), id);

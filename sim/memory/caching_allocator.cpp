@@ -82,6 +82,7 @@ AllocResult CachingAllocator::allocate(Bytes requested, Stream stream) {
     result.block = obtain_memory(pool, request, result);
     if (!result.block.valid()) {
       ++stats_.num_ooms;
+      note(AllocatorAction::oom, 0, request.size, stream);
       return result;
     }
     result.new_segment = true;
@@ -140,6 +141,7 @@ BlockId CachingAllocator::allocate_segment(Pool& pool, const Request& request) {
   if (!address) return {};
   stats_.segments.add(1);
   stats_.reserved.add(request.segment_size);
+  note(AllocatorAction::segment_alloc, *address, request.segment_size, request.stream);
   Block block;
   block.address = *address;
   block.size = request.segment_size;
@@ -180,6 +182,7 @@ void CachingAllocator::hand_out(Pool& pool, BlockId id, const Request& request, 
   stats_.allocated.add(block.size);
   stats_.active.add(block.size);
   stats_.requested.add(requested);
+  note(AllocatorAction::alloc, block.address, block.requested, block.stream);
 }
 
 void CachingAllocator::record_stream(BlockId id, Stream stream) {
@@ -195,6 +198,7 @@ bool CachingAllocator::free(BlockId id) {
   block.allocated = false;
   stats_.allocations.remove(1);
   stats_.allocated.remove(block.size);
+  note(AllocatorAction::free_requested, block.address, block.requested, block.stream);
   if (block.used_on != 0) {
     block.waiting = true;
     waiting_.push_back(id);
@@ -220,6 +224,7 @@ void CachingAllocator::make_free(BlockId id) {
   Block& block = blocks_[id];
   Pool& pool = pool_of(block);
   stats_.active.remove(block.size);
+  note(AllocatorAction::free_completed, block.address, block.requested, block.stream);
   stats_.requested.remove(block.requested);
   Bytes inactive{};
   inactive -= merge(id, block.previous);

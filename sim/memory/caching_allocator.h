@@ -29,6 +29,7 @@
 #include "sim/memory/allocator_profile.h"
 #include "sim/memory/device_memory.h"
 #include "sim/memory/free_blocks.h"
+#include "sim/timeline/allocator_trace.h"
 
 namespace sim::memory {
 
@@ -64,22 +65,6 @@ struct AllocResult {
   bool synchronized = false;  // all waiting blocks were completed
   bool new_segment = false;   // the driver was asked for memory, and gave it
   Bytes segment_size;         // what "Tried to allocate" prints
-};
-
-// One segment, or one mapped stretch of an expandable segment.
-struct SegmentView {
-  struct Block {
-    Address address = 0;
-    Bytes size, requested;
-    bool allocated = false;
-    bool active = false;
-  };
-  Address address = 0;
-  Bytes size;
-  Stream stream = 0;
-  bool small_pool = false;
-  bool expandable = false;
-  std::vector<Block> blocks;  // in address order, without gaps
 };
 
 class CachingAllocator {
@@ -118,6 +103,10 @@ class CachingAllocator {
 
   const MemoryStats& stats() const { return stats_; }
   void reset_peaks();
+
+  // Every event from now on is appended to `sink`, in PyTorch's order; null: none is. Copies write
+  // to the same one.
+  void record(std::vector<TraceEvent>* sink) { trace_ = sink; }
 
   // What a request occupies at least, and the segment that it would need.
   Bytes round_size(Bytes requested) const;
@@ -181,6 +170,16 @@ class CachingAllocator {
   Pool& pool_of(const Block& block) { return pools_[block.small ? 0 : 1]; }
   bool collects_garbage() const { return allowed_ && settings_.garbage_collection_threshold > 0; }
   bool is_split(const Block& b) const { return b.previous.valid() || b.next.valid(); }
+  void note(AllocatorAction action, Address at, Bytes size, Stream stream) {
+    if (trace_ == nullptr) [[likely]]
+      return;
+    TraceEvent& event = trace_->emplace_back();
+    event.action = action;
+    event.stream = stream;
+    event.address = at;
+    event.size = size;
+  }
+  void note(AllocatorAction action, const Block& b) { note(action, b.address, b.size, b.stream); }
 
   // cache_release.cpp
   void collect_garbage();
@@ -203,6 +202,7 @@ class CachingAllocator {
   AllocatorProfile profile_;
   AllocatorSettings settings_;
   Driver* driver_;
+  std::vector<TraceEvent>* trace_ = nullptr;
   Bytes device_total_;
   std::optional<Bytes> allowed_;
   MemoryStats stats_;

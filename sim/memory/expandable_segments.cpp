@@ -66,6 +66,7 @@ bool CachingAllocator::has_room(BlockId first, Bytes size) const {
 bool CachingAllocator::map(Pool& pool, BlockId id, Bytes size) {
   const Bytes mapped = round_up(size, ranges_[blocks_[id].range].page);
   if (!driver_->map(blocks_[id].address, mapped, blocks_[id].stream)) return false;
+  note(AllocatorAction::segment_map, blocks_[id].address, mapped, blocks_[id].stream);
   remove_unmapped(pool, id);
   blocks_[id].mapped = true;
   if (mapped < blocks_[id].size) {
@@ -99,6 +100,8 @@ void CachingAllocator::unmap(BlockId id) {
   Pool& pool = pool_of(whole);
   uncache(pool, id);
   driver_->unmap(range.address + static_cast<Address>(begin.count), end - begin, whole.stream);
+  note(AllocatorAction::segment_unmap, range.address + static_cast<Address>(begin.count),
+       end - begin, whole.stream);
   if (begin > offset) {
     Block before = whole;
     before.size = begin - offset;

@@ -570,13 +570,6 @@ std::string without_suffix(std::string name, std::string_view suffix) {
 
 }  // namespace
 
-std::string_view to_text(AllocatorAction action) {
-  for (const auto& [text, value] : kActions) {
-    if (value == action) return text;
-  }
-  return {};
-}
-
 std::optional<AllocatorLog> read_allocator_corpus(std::shared_ptr<const SourceFile> file,
                                                   Diagnostics& diagnostics) {
   AllocatorLog log;

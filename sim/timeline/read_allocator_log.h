@@ -19,21 +19,9 @@
 
 #include "sim/base/diagnostics.h"
 #include "sim/base/units.h"
+#include "sim/timeline/allocator_trace.h"
 
 namespace sim {
-
-enum class AllocatorAction : std::uint8_t {
-  alloc,
-  free_requested,
-  free_completed,
-  segment_alloc,
-  segment_free,
-  segment_map,
-  segment_unmap,
-  oom,
-};
-
-std::string_view to_text(AllocatorAction action);
 
 // As torch.cuda.memory._snapshot() lists them. `size` is the requested size for alloc and frees,
 // the rounded one for oom.

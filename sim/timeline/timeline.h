@@ -11,6 +11,7 @@
 #include "sim/base/ids.h"
 #include "sim/base/terms.h"
 #include "sim/base/units.h"
+#include "sim/timeline/allocator_trace.h"
 
 namespace sim {
 
@@ -85,6 +86,7 @@ struct RankRecord {
   Bytes total;                               // of its device
   Instant finished;
   std::int64_t launches = 0;
+  std::vector<SegmentView> segments;  // at the end; only where asked for
 };
 
 struct HostPhaseRecord {
@@ -142,10 +144,11 @@ struct Timeline {
   std::vector<std::string> labels;
   std::vector<RankRecord> ranks;  // one per class, by first rank
   std::vector<HostRecord> hosts;
-  std::vector<ProcessExit> processes;  // by rank
-  std::vector<Slice> slices;           // only where asked for
-  std::vector<MemorySample> memory;    // only where asked for
-  std::vector<Repeat> repeats;         // what slices and memory leave out, in time order by rank
+  std::vector<ProcessExit> processes;        // by rank
+  std::vector<Slice> slices;                 // only where asked for
+  std::vector<MemorySample> memory;          // only where asked for
+  std::vector<TraceEvent> allocator_events;  // only where asked for; nothing is left out
+  std::vector<Repeat> repeats;  // what slices and memory leave out, in time order by rank
   std::vector<LinkSample> links;
   Verdict verdict = Fits{};
 };

@@ -9,6 +9,7 @@
 #include "sim/cli/output.h"
 #include "sim/cli/progress.h"
 #include "sim/cli/scenario_arguments.h"
+#include "sim/report/memory_snapshot.h"
 #include "sim/report/writers/writer.h"
 #include "sim/study/run.h"
 
@@ -20,6 +21,7 @@ struct Options {
   std::string format = "text";
   bool json = false;
   bool slices = false;
+  std::string memory_snapshot;
   std::string colour = "auto";
 };
 
@@ -27,6 +29,7 @@ std::optional<study::Run> simulate(const Options& options, const std::vector<Ove
                                    Diagnostics& diagnostics) {
   engine::SimulateOptions recorded;
   recorded.record_slices = options.slices;
+  recorded.record_allocator = !options.memory_snapshot.empty();
   const Progress progress("simulating");
   return study::run(options.scenario.path, default_data_roots(), settings, recorded, diagnostics);
 }
@@ -36,12 +39,19 @@ int run(const Options& options) {
   const std::vector<Override> settings = overrides(options.scenario, diagnostics);
   if (diagnostics.has_errors()) return refuse(diagnostics);
   const auto result = simulate(options, settings, diagnostics);
-  if (!result ||
-      !may_write(options.scenario.output, {result->stages.scenario.model.path}, diagnostics)) {
+  const auto may_replace = [&](const std::string& output) {
+    return may_write(output, {options.scenario.path, result->stages.scenario.model.path},
+                     diagnostics);
+  };
+  if (!result || !may_replace(options.scenario.output) || !may_replace(options.memory_snapshot)) {
     return refuse(diagnostics);
   }
   print_diagnostics(diagnostics);
 
+  if (!options.memory_snapshot.empty()) {
+    write_result(report::memory_snapshot(result->stages.lowered.workload, result->timeline),
+                 options.memory_snapshot);
+  }
   const report::Writer* writer =
       report::writer_catalog().find(options.json ? "json" : options.format);
   const bool to_terminal = options.scenario.output.empty() || options.scenario.output == "-";
@@ -59,6 +69,9 @@ std::function<int()> add(CLI::App& app) {
   app.add_flag(
       "--slices", options->slices,
       "record every kernel and copy, which tells how much communication is exposed (slower)");
+  app.add_option("--memory-snapshot", options->memory_snapshot,
+                 "write the allocator's history for PyTorch's memory_viz page (*_snapshot.pickle)")
+      ->type_name("FILE");
   app.add_option("--color", options->colour, "colours: auto, always, never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   return [options] { return run(*options); };

@@ -84,6 +84,35 @@ TEST_CASE("run --json writes one object and nothing else", "[cli]") {
   CHECK(exposed("--slices ").is_number());
 }
 
+TEST_CASE("run --memory-snapshot: what Python reads adds up to what the report says", "[cli]") {
+  const auto figures = [](const std::string& scenario) {
+    const Scratch scratch;
+    const std::string file = scratch.file("x_snapshot.pickle");
+    const Outcome run = shell("rehearse run --json " + scenario + " --memory-snapshot " + file);
+    const auto report = nlohmann::json::parse(run.out);
+    const Outcome checked = shell("python3 tests/support/check_snapshot.py " + file);
+    INFO(run.err << checked.err);
+    REQUIRE(checked.code == 0);
+    std::istringstream lines(checked.out);
+    std::size_t ranks = 0;
+    std::int64_t rank = 0, events = 0, reserved = 0, allocated = 0;
+    while (lines >> rank >> events >> reserved >> allocated) {
+      const auto& summary = report["ranks"].at(ranks++);
+      CHECK(summary["rank"] == rank);
+      const auto& last = summary["phases"].back();
+      if (report["verdict"]["kind"] == "fits") {
+        CHECK(allocated == last["end_allocated_bytes"]);
+        CHECK(reserved == last["end_reserved_bytes"]);
+      }
+    }
+    CHECK(ranks == report["ranks"].size());
+  };
+  figures(kFits);
+  figures(kCrash);
+  figures("scenarios/qwen2-72b-qlora-zero3.yaml");
+  figures(kFits + " --set software.torch=2.6.0 --set allocator.conf=expandable_segments:True");
+}
+
 TEST_CASE("trouble: exit 2, words on stderr, nothing on stdout", "[cli]") {
   const std::vector<std::string> lines = {
       "rehearse",
