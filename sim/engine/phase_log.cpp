@@ -29,6 +29,7 @@ void PhaseLog::end(Instant now) {
   open_.time = now - open_.begin;
   open_.end_allocated = allocated_;
   open_.end_reserved = reserved_;
+  open_.end_by_class = by_class_;
   records_.push_back(open_);
   phases_.push_back(phase_);
 }

@@ -33,6 +33,13 @@ void merge(PhaseSummary& into, const PhaseRecord& record) {
   into.peak_device_used = std::max(into.peak_device_used, record.peak_device_used);
   into.end_allocated = record.end_allocated;
   into.end_reserved = record.end_reserved;
+  into.end_by_class = record.end_by_class;
+  if (!into.first) {
+    into.first = {record.peak_allocated, record.peak_reserved, record.end_allocated};
+  } else {
+    into.later = {std::max(into.later.peak_allocated, record.peak_allocated),
+                  std::max(into.later.peak_reserved, record.peak_reserved), record.end_allocated};
+  }
   for (std::size_t c = 0; c < into.peak_by_class.size(); ++c) {
     into.peak_by_class[c] = std::max(into.peak_by_class[c], record.peak_by_class[c]);
   }

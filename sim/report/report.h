@@ -16,14 +16,22 @@
 
 namespace sim::report {
 
+// One interval of a phase that comes back with every micro-batch.
+struct PhaseStay {
+  Bytes peak_allocated, peak_reserved, end_allocated;
+};
+
 // All intervals of one phase name of one rank class, together.
 struct PhaseSummary {
   std::string name;
   Instant begin, end;
   Bytes peak_allocated, peak_reserved, end_allocated, end_reserved, peak_device_used;
-  std::array<Bytes, kMemoryClasses> peak_by_class{};
+  std::array<Bytes, kMemoryClasses> peak_by_class{}, end_by_class{};
   Bytes host_anonymous, host_pinned;
   std::int64_t warnings = 0, alloc_retries = 0;
+  // The first interval, and those after it together: peaks of zero where there is none.
+  std::optional<PhaseStay> first;
+  PhaseStay later;
 };
 
 struct RankSummary {

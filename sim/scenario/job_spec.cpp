@@ -163,6 +163,7 @@ void read_sizes(ConfigReader& reader, JobSpec& job) {
   job.sequence_length = reader.required<std::int64_t>("sequence_length", kSequence);
   job.gradient_accumulation_steps = reader.optional<std::int64_t>(
       "gradient_accumulation_steps", 1, "the trainers' own default", kSmallPositive);
+  if (const auto no_sync = reader.find<bool>("no_sync")) job.no_sync = no_sync->value;
   job.steps = reader.optional<std::int64_t>(
       "steps", 6, "the third is the one reported; the allocator's cache settles in those after it",
       kSmallPositive);

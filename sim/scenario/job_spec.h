@@ -96,6 +96,8 @@ struct JobSpec {
   Located<std::int64_t> micro_batch_size{1, {}};
   Located<std::int64_t> sequence_length{0, {}};
   Located<std::int64_t> gradient_accumulation_steps{1, {}};
+  std::optional<bool> no_sync;  // gradients are reduced in a step's last micro-batch alone; absent
+                                // = as the trainer does
   Located<std::int64_t> steps{6, {}};  // optimizer steps to run before the save
   ActivationCheckpointing checkpointing = ActivationCheckpointing::none;
   std::optional<bool> checkpoint_reentrant;

@@ -47,12 +47,24 @@ std::string settings_of(const ValidationSet& set, const CsvRow& row) {
   return join(cells, " ");
 }
 
-// What is wrong is said at the row.
+std::string first_error(const Diagnostics& diagnostics) {
+  for (const Diagnostic& d : diagnostics.all()) {
+    if (d.severity == Severity::error) return d.message;
+  }
+  return "the simulator refuses this row's scenario";
+}
+
+// What is wrong is said at the row; `skipped` is set where the set lets refused rows go.
 std::optional<std::vector<ComparedFigure>> compare(const ValidationSet& set, const CsvRow& row,
                                                    const RowScenario& scenario,
+                                                   std::optional<std::string>& skipped,
                                                    Diagnostics& diagnostics) {
   Diagnostics inner;
   const std::optional<Run> result = run_row(scenario, inner);
+  if (!result && set.skips_refused) {
+    skipped = first_error(inner);
+    return std::nullopt;
+  }
   if (!result) {
     Diagnostic& error = diagnostics.error(row.at(), "the simulator refuses this row's scenario");
     for (const Diagnostic& why : inner.all()) {
@@ -61,17 +73,22 @@ std::optional<std::vector<ComparedFigure>> compare(const ValidationSet& set, con
     return std::nullopt;
   }
   std::vector<ComparedFigure> figures;
+  const report::RankSummary& rank = result->report.ranks.front();
   for (const ValidatedColumn& column : set.figures) {
-    const std::optional<double> measured = row.number(column.column);
+    if (column.may_be_empty && row.text(column.column).empty()) continue;
+    std::optional<double> measured = row.number(column.column);
     if (!measured || *measured <= 0) {
       diagnostics.error(row.at(), fmt::format("{} must be a number above 0, not {}", column.column,
                                               in_quotes(row.text(column.column))));
       return std::nullopt;
     }
+    if (column.before != nullptr) {
+      *measured -= static_cast<double>(column.before(rank, row).count);
+    }
     ComparedFigure figure{row.at().line,         std::string(column.column),
                           settings_of(set, row), *measured,
                           std::nullopt,          -1.0};
-    if (const auto bytes = column.figure(result->report.ranks.front())) {
+    if (const auto bytes = column.figure(rank)) {
       figure.simulated = static_cast<double>(bytes->count);
       figure.error = *figure.simulated / *measured - 1;
     }
@@ -120,9 +137,13 @@ std::optional<Validation> validate(const ValidationSet& set, const CsvTable& tab
       ++all.rows_skipped[skipped->reason];
     } else if (const auto* bad = std::get_if<BadRow>(&question)) {
       diagnostics.error(row.at(), bad->message);
-    } else if (auto figures = compare(set, row, std::get<RowScenario>(question), diagnostics)) {
-      std::ranges::move(*figures, std::back_inserter(all.figures));
-      ++all.rows;
+    } else {
+      std::optional<std::string> refused;
+      if (auto figures = compare(set, row, std::get<RowScenario>(question), refused, diagnostics)) {
+        std::ranges::move(*figures, std::back_inserter(all.figures));
+        ++all.rows;
+      }
+      if (refused) ++all.rows_skipped[*refused];
     }
   }
   if (diagnostics.error_count() > errors_before) return std::nullopt;

@@ -59,6 +59,7 @@ struct PhaseRecord {
   Duration time{};  // under the name: less than end - begin where other phases lie between stays
   Bytes peak_allocated, peak_reserved, end_allocated, end_reserved, peak_device_used;
   std::array<Bytes, kMemoryClasses> peak_by_class{};  // each class at its own peak
+  std::array<Bytes, kMemoryClasses> end_by_class{};
   std::uint32_t peak_op = 0;          // index of the op after which allocated peaked
   Bytes host_anonymous, host_pinned;  // this process's peaks
   std::int64_t warnings = 0, alloc_retries = 0;

@@ -55,7 +55,8 @@ void training_steps(Session& session, Strategy& strategy, const TrainingLoop& op
   const JobSpec& job = session.scenario.job;
   Walker walker(session.plan, b, strategy, {session.torch.matrix_workspace});
   const MicroBatches micro_batches{walker, session, job.gradient_accumulation_steps.value,
-                                   options.no_sync && strategy.has_no_sync(), options.reads_loss};
+                                   job.no_sync.value_or(options.no_sync) && strategy.has_no_sync(),
+                                   options.reads_loss};
   const auto run_step = [&](std::int64_t step) {
     const bool named = step == 0;
     if (!named) b.phase(step_name(step, job.steps.value));

@@ -3,7 +3,7 @@
 namespace sim::study {
 
 const Catalog<ValidationSet>& validation_catalog() {
-  static constexpr const ValidationSet* kEntries[] = {&kH200SweepMemory};
+  static constexpr const ValidationSet* kEntries[] = {&kH200SweepMemory, &kH200Sharding};
   static constexpr Catalog<ValidationSet> kCatalog("validation set", kEntries);
   return kCatalog;
 }

@@ -34,9 +34,15 @@ using RowQuestion = std::variant<RowScenario, SkippedRow, BadRow>;
 // Empty where the run did not get so far.
 using FigureOf = std::optional<Bytes> (*)(const report::RankSummary& rank);
 
+// Memory of the measured process that earlier rows left behind, or that the run found made: taken
+// off what was measured.
+using FoundBefore = Bytes (*)(const report::RankSummary& rank, const CsvRow& row);
+
 struct ValidatedColumn {
   std::string_view column;
   FigureOf figure;
+  FoundBefore before = nullptr;
+  bool may_be_empty = false;  // the measured run has no such phase
 };
 
 struct ValidationSet {
@@ -45,10 +51,11 @@ struct ValidationSet {
   std::span<const std::string_view> settings;  // columns that question() reads
   std::span<const ValidatedColumn> figures;
   RowQuestion (*question)(const CsvRow& row);
+  bool skips_refused = false;  // a row that the simulator refuses is skipped for that reason
 };
 
 // Each set defines itself in <name>.cpp.
-extern const ValidationSet kH200SweepMemory;
+extern const ValidationSet kH200SweepMemory, kH200Sharding;
 const Catalog<ValidationSet>& validation_catalog();
 
 // The phase of that name; null where the rank never came there.
